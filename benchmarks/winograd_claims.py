@@ -12,6 +12,9 @@ memory           The bytes of transformed kernels, transformed tiles and product
                  relative to those along the rows only, from the buffers of compiled candidates.
 operations       The additions of the transforms, flat and separable, alone and with shared sums.
 borders          The classes of tiles by their overhang over the border, in two dimensions.
+depthwise        Of a convolution of each channel with a kernel of its own: the products of F(m, r)
+                 and the operations of the transforms of a tile and of its results, for each
+                 multiply-add of the direct form. No less than 1: liftpy computes it directly.
 
 Prints the claimed number, the one found, and their ratio; exits with 1 if a claim does not hold.
 """
@@ -31,9 +34,11 @@ from liftpy.loops.tree import Block, Dot, For, If, Let, Operate, Store, Value, v
 from liftpy.pipeline import compile_program
 from liftpy.primitives.text import parse
 from liftpy.rewrite.partition import WINOGRAD, Partition, Stage, partitions
+from liftpy.rewrite.rules.correlation import SIZES, triple
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategies.families.plain import PLAIN
-from liftpy.winograd.linear import Form, Sharing
+from liftpy.winograd.linear import Counts, Form, Sharing
+from liftpy.winograd.matrices import Matrix
 from liftpy.winograd.measured import measured_error
 from liftpy.winograd.sharing import applied
 from liftpy.winograd.triple import cook_toom
@@ -305,6 +310,35 @@ def borders(sizes: Iterable[tuple[int, int]] = CLASSES, side: int = 24) -> Itera
         yield Row(f"F({m}, {r}), {side} x {side}", CLASSES[m, r], found, found == CLASSES[m, r])
 
 
+# --- depthwise ------------------------------------------------------------------------------------
+
+
+def depthwise(sizes: Iterable[tuple[int, int]] = SIZES) -> Iterator[Row]:
+    """The operations of F(m, r) relative to the direct form's, if no channels are summed."""
+    for m, r in sizes:
+        f = triple(m, r)
+        both = [least_operations((f.bt, f.at), *forms) for forms in ((Form.VECTOR,), IN_TWO)]
+        counts = {
+            f"{m}x{m}, {r}x{r}": (f.n**2 + both[1], m**2 * r**2),
+            f"1x{m}, {r}x{r}": (f.n * r + both[0], m * r**2),  # each row of a tile is used r times
+        }
+        for name, (found, direct) in counts.items():
+            yield Row(name, 1.0, found / direct, found >= direct)
+
+
+IN_TWO = (Form.SEPARABLE, Form.FLAT)
+
+
+def least_operations(matrices: Iterable[Matrix], *forms: Form) -> int:
+    """The operations of the transforms by some matrices, each in the form that has the fewest."""
+    return sum(min(operations_of(applied(a, form).counts) for form in forms) for a in matrices)
+
+
+def operations_of(counts: Counts) -> int:
+    """All operations of a program, changes of sign included."""
+    return counts.additions + counts.multiplications + counts.negations
+
+
 SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
     "errors": errors,
     "multiplications": multiplications,
@@ -312,6 +346,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
     "memory": memory,
     "operations": operations,
     "borders": borders,
+    "depthwise": depthwise,
 }
 
 

@@ -71,6 +71,7 @@ class Settings(_Strict):
     search: Word = "random"
     lag: Annotated[int, Field(ge=1, le=1 << 20)] = 1
     first: Literal["plain"] | None = None
+    direct_first: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
     times: Annotated[list[Text], Field(max_length=100)] | None = None
     devices: Annotated[list[DeviceFields], Field(max_length=100)] | None = None
 

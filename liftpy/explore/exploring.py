@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -23,6 +24,7 @@ from liftpy.explore import search as searches
 from liftpy.explore.campaign.borrowed import times_of
 from liftpy.explore.campaign.campaign import Campaign, nothing_measured
 from liftpy.explore.campaign.database import saying
+from liftpy.explore.campaign.differences import setting
 from liftpy.explore.campaign.environment import command_line, environment
 from liftpy.explore.campaign.forms import DERIVING, Forms
 from liftpy.explore.campaign.reading import CampaignReader
@@ -39,7 +41,7 @@ from liftpy.explore.measure.messages import Setup
 from liftpy.explore.measure.outcome import Outcome
 from liftpy.explore.measure.pool import Executor, LocalExecutor, LocalPool
 from liftpy.explore.space.candidate import Candidate, program_text
-from liftpy.explore.space.plainest import PLAIN, begun_with, plainest
+from liftpy.explore.space.plainest import PLAIN, begun_with, each_once, plainest
 from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import units_of
@@ -48,7 +50,7 @@ from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import compile_candidate
-from liftpy.rewrite.partition import in_turn
+from liftpy.rewrite.partition import Partition, in_turn, partitions
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.sizes import closed
@@ -59,6 +61,9 @@ BOUND = "bound"
 """The setting `check` of a campaign whose results are compared with the bounds of their errors."""
 
 CANDIDATE_LIMIT = 60.0
+
+DIRECT_FIRST = 8
+"""The candidates that compute directly and are tried before forms with other algorithms exist."""
 
 
 @entry("lp.space")
@@ -110,8 +115,12 @@ def whole_space(
     memory_limit: int | None = None,
     max_error: float | None = None,
     fixed: Fixed | None = None,
+    made: Callable[[Program], Sequence[Partition]] = partitions,
 ) -> Space:
-    """The space of a program on a device; raises TypeRefused for a program without kernels."""
+    """The space of a program on a device; raises TypeRefused for a program without kernels.
+
+    `made` returns its partitions, if not all of them.
+    """
     space = Space.whole(
         program,
         device,
@@ -119,6 +128,7 @@ def whole_space(
         memory_limit=memory_limit,
         max_error=max_error,
         fixed=fixed,
+        made=made,
     )
     for unit in space.units:
         least = unit.without_sizes()
@@ -167,6 +177,7 @@ def identity_of(  # noqa: PLR0913  one argument per setting
     bounded: bool = False,
     lag: int = 1,
     first: str | None = None,
+    direct_first: int = 0,
     devices: Sequence[Device] = (),
     times: Sequence[Path | str] = (),
 ) -> Identity:
@@ -175,7 +186,8 @@ def identity_of(  # noqa: PLR0913  one argument per setting
     `bounded`: whether results are also compared with the bounds of their rounding errors
     (`measure/bounding.py`), because the user gave no tolerance.
     `lag` is the number of candidates whose outcomes a search has not seen yet (`run.py`). `first`
-    names the kind of the first candidate if the search does not draw it (`plainest.py`). `devices`
+    names the kind of the first candidate if the search does not draw it (`plainest.py`).
+    `direct_first` is the number of candidates after it that compute directly. `devices`
     are those that measure, if there are several. `times` are the files whose times its search
     begins with.
     """
@@ -199,6 +211,7 @@ def identity_of(  # noqa: PLR0913  one argument per setting
             "search": search,
             "lag": lag,
             "first": first,
+            "direct_first": direct_first or None,
             "times": sorted({str(path) for path in times}) or None,
             "devices": [device.to_json() for device in devices] if len(devices) > 1 else None,
         },
@@ -241,7 +254,9 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     not been interrupted. A larger `samples` extends it.
 
     The plainest candidate is the first (`plainest.py`); those of the search follow. Unless the user
-    has conditions, it is measured before the families other than `plain` are derived.
+    has conditions, it is measured before the families other than `plain` are derived. If the
+    program also has forms with other algorithms, a few candidates of the search that compute
+    directly are measured before these forms are derived.
 
     `time_limit` ends this call that many seconds after it began, or after `began`, a time of
     `time.monotonic`; the candidate in progress is tried in the next call. `candidate_limit` is the
@@ -284,8 +299,12 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
         require_inputs(program)
         begun = begun_in(Path(db))
         site = opened.enter_context(site_of(device, workers, begun, deadline))
-        lag, first = (site.lag, PLAIN) if begun is None else (lag_of(begun), first_of(begun))
-        bounded = tolerance is None and (begun is None or is_bounded(begun))
+        lag, first, direct_first = site.lag, PLAIN, DIRECT_FIRST
+        if begun is not None:
+            lag, first, direct_first = (
+                setting(begun, name) for name in ("lag", "first", "direct_first")
+            )
+        bounded = tolerance is None and (begun is None or setting(begun, "check") == BOUND)
         tolerance = TOLERANCE if tolerance is None else tolerance
         identity = partial(
             identity_of,
@@ -298,6 +317,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             bounded=bounded,
             lag=lag,
             first=first,
+            direct_first=direct_first,
             devices=site.devices,
             times=times,
         )
@@ -325,13 +345,14 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
                 ),
                 sampler=sampler,
             ),
-            lambda names: replace(
+            lambda names, made: replace(
                 whole_space(
                     program,
                     site.limits,
                     families=names,
                     memory_limit=memory_limit,
                     max_error=max_error,
+                    made=made,
                 ),
                 sampler=sampler,
             ),
@@ -379,7 +400,13 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
                     note(f"note: {said}")
                 yield from tried
 
-            run.follow(begun_with(beginning, search_whole()), pool)
+            def search_direct() -> Iterator[Candidate]:
+                if direct_first and search not in searches.BLIND and forms.direct is not None:
+                    tried = candidates(forms.direct, seed, run.trials, run.lessons.allows)
+                    yield from itertools.islice(tried, direct_first)
+
+            tried = itertools.chain(search_direct(), search_whole())
+            run.follow(begun_with(beginning, each_once(tried)), pool)
             with deadline.phase("counting the candidates"):
                 exhausted = sampler == "uniform" and (
                     run.drawn < samples or forms.are_all(len(run.known))
@@ -412,21 +439,6 @@ def begun_in(path: Path) -> Identity | None:
         return there.identity
 
 
-def lag_of(begun: Identity) -> int:
-    """The lag of a stored campaign; files of the first formats do not store it, and have 1."""
-    return begun.settings.get("lag", 1)
-
-
-def first_of(begun: Identity) -> str | None:
-    """The setting `first` of a stored campaign; None if the search draws the first candidate."""
-    return begun.settings.get("first")
-
-
-def is_bounded(begun: Identity) -> bool:
-    """Whether a stored campaign compares results with the bounds of their rounding errors."""
-    return begun.settings.get("check") == BOUND
-
-
 def site_of(
     device: Device | str | None,
     workers: Workers | None,
@@ -437,7 +449,7 @@ def site_of(
     if workers is None:
         target = device if isinstance(device, Device) else find_device(device)
         check_attached(target)
-        return nullcontext(LocalExecutor(target, None if begun is None else lag_of(begun)))
+        return nullcontext(LocalExecutor(target, None if begun is None else setting(begun, "lag")))
     known = None if begun is None else (Device.from_json(begun.device), begun.devices)
     patience = min(workers.patience, deadline.left)
     return connect(replace(workers, patience=patience), known)

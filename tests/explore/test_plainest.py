@@ -7,9 +7,12 @@ import pytest
 
 import liftpy as lp
 from liftpy.explore import exploring
+from liftpy.explore import search as searches
 from liftpy.explore.campaign.store import Store
-from liftpy.explore.exploring import identity_of, space_of
-from liftpy.explore.space.plainest import begun_with, plainest, plainness
+from liftpy.explore.exploring import DIRECT_FIRST, identity_of, space_of
+from liftpy.explore.space.plainest import PLAIN, begun_with, plainest, plainness
+from liftpy.rewrite.partition import WINOGRAD, direct, other_algorithms, partitions
+from tests.fuzz.correlations import Case
 
 pytestmark = pytest.mark.usefixtures("in_one_process")
 
@@ -83,3 +86,44 @@ def test_it_is_measured_before_other_families_are_derived(device, tmp_path, monk
     assert len(events) == 4
     whole = space_of(ROWS, device)
     assert new.rows[1].id == next(c.key for c in whole.draws(1) if c.key != plainest(whole).key)
+
+
+def test_direct_candidates_are_measured_before_other_algorithms_are_derived(
+    device, tmp_path, monkeypatch
+):
+    """An interrupted campaign goes on with the same candidates, each of them once."""
+    derived, events = exploring.whole_space, []
+    program = Case((6, 6), 2, 2, (3, 3), 0).program
+
+    def whole_space(program, limits, *, made=partitions, **others):
+        events.append(made)
+        return derived(program, limits, made=made, **others)
+
+    def progress(at):
+        events.extend([at.outcome.kind] if at.outcome is not None else [])
+
+    monkeypatch.setattr(exploring, "whole_space", whole_space)
+    first = DIRECT_FIRST + 1  # and the plainest
+    begun = lp.explore(program, 4, 1, tmp_path / "p.db", device, again=False, progress=progress)
+    assert events == [partitions, "measured", direct, *["measured"] * 3]
+    events.clear()
+    whole = lp.explore(
+        program, first + 3, 1, tmp_path / "p.db", device, again=False, progress=progress
+    )
+    left = ["measured"] * (first - 4)
+    assert events == [partitions, direct, *left, other_algorithms, *["measured"] * 3]
+    assert [row.id for row in whole.rows[:4]] == [row.id for row in begun.rows]
+    assert len({row.id for row in whole.rows}) == first + 3
+    assert all(WINOGRAD not in row.assignment for row in whole.rows[:first])
+    assert any(WINOGRAD in row.assignment for row in whole.rows[first:])
+
+
+def test_a_stored_campaign_without_the_setting_has_no_direct_part(device, tmp_path):
+    program = Case((6, 6), 2, 2, (3, 3), 0).program
+    space = space_of(program, device)
+    identity = identity_of(space, 1, search="guided", first=PLAIN)
+    assert identity.settings["direct_first"] is None
+    Store.open(tmp_path / "old.db", identity).close()
+    old = lp.explore(program, 2, 1, tmp_path / "old.db", device, again=False)
+    drawn = searches.named("guided")(space, 1, [], lambda *_: True)
+    assert old.rows[1].id == next(c.key for c in drawn if c.key != old.rows[0].id)

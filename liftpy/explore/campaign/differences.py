@@ -6,8 +6,13 @@ from typing import Any, cast
 
 from liftpy.explore.campaign.rows import Identity
 
-BEFORE = {"search": "random", "sampler": "uniform", "lag": 1, "first": None}
+BEFORE = {"search": "random", "sampler": "uniform", "lag": 1, "first": None, "direct_first": None}
 """Settings that files of older formats lack, with the values that they imply."""
+
+
+def setting(there: Identity, name: str) -> Any:
+    """A setting of a stored campaign, or what it implies if the file lacks it."""
+    return there.settings.get(name, BEFORE.get(name))
 
 
 def differences(there: Identity, wanted: Identity) -> list[str]:

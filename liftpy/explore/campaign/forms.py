@@ -1,32 +1,46 @@
-"""The space of a campaign, derived in two parts."""
+"""The space of a campaign, derived in parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 from liftpy.deadline import Deadline
 from liftpy.explore.space.plainest import PLAIN
 from liftpy.explore.space.space import Space
-from liftpy.rewrite.partition import partitions
+from liftpy.ir.expr import Program
+from liftpy.rewrite.partition import Partition, direct, other_algorithms, partitions
 from liftpy.rewrite.strategies.families import FAMILIES
 
 DERIVING = "deriving the program's forms"
 
 
+Families: TypeAlias = tuple[str, ...] | None
+Made: TypeAlias = Callable[[Program], Sequence[Partition]]
+
+
+def joined(one: Space, other: Space) -> Space:
+    """The space of the units of two spaces of a program."""
+    members, products = (*one.members, *other.members), (*one.products, *other.products)
+    left_out = (*one.left_out, *other.left_out)
+    return replace(one, members=members, products=products, left_out=left_out)
+
+
 @dataclass(frozen=True)
 class Forms:
-    """The space of a campaign: the part that contains its first candidate, and the whole.
+    """The space of a campaign: parts that contain its first candidates, and the whole.
 
     With `plain_first`, the first candidate is of the family `plain`, and is measured before the
     other families are derived. It requires that the user has no conditions, since these concern the
-    whole space. `derive` returns the whole space, `derive_only` that of some families.
+    whole space. `derive` returns the whole space, `derive_only` that of some families (None: all)
+    and partitions.
     """
 
     plain_first: bool
     derive: Callable[[], Space]
-    derive_only: Callable[[tuple[str, ...]], Space]
+    derive_only: Callable[[Families, Made], Space]
     deadline: Deadline
 
     @cached_property
@@ -35,7 +49,7 @@ class Forms:
         if not self.plain_first:
             return None
         with self.deadline.phase(DERIVING):
-            found = self.derive_only((PLAIN,))
+            found = self.derive_only((PLAIN,), partitions)
             return found if found.possible else None
 
     @property
@@ -44,14 +58,30 @@ class Forms:
         return self.plain or self.whole
 
     @cached_property
-    def whole(self) -> Space:
-        """The space of all families."""
+    def direct(self) -> Space | None:
+        """The space of all families that compute directly; None if that is the whole space."""
         plain = self.plain
+        if plain is None:
+            return None
         with self.deadline.phase(DERIVING):
-            if plain is None or not all(p.is_whole for p in partitions(plain.program)):
+            if not other_algorithms(plain.program):
+                return None
+            found = self.derive_only(None, direct)
+            return found if found.possible else None
+
+    @cached_property
+    def whole(self) -> Space:
+        """The space of all families and partitions."""
+        plain, beginning = self.plain, self.direct
+        with self.deadline.phase(DERIVING):
+            if plain is None:
                 return self.derive()
-            others = self.derive_only(tuple(name for name in FAMILIES if name != PLAIN))
-            return replace(plain, members=(*plain.members, *others.members))
+            if beginning is not None:
+                return joined(beginning, self.derive_only(None, other_algorithms))
+            if not all(p.is_whole for p in partitions(plain.program)):
+                return self.derive()
+            others = tuple(name for name in FAMILIES if name != PLAIN)
+            return joined(plain, self.derive_only(others, partitions))
 
     def are_all(self, known: int) -> bool:
         """Whether `known` candidates are all; derives the whole space only if they may be."""

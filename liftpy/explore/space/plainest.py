@@ -105,3 +105,12 @@ def begun_with(candidate: Candidate | None, tried: Iterator[Candidate]) -> Itera
     others = (other for other in tried if other.key != candidate.key)
     for ordinal, one in enumerate(itertools.chain([candidate], others)):
         yield replace(one, ordinal=ordinal)
+
+
+def each_once(tried: Iterator[Candidate]) -> Iterator[Candidate]:
+    """Candidates without those that came before."""
+    seen: set[str] = set()
+    for candidate in tried:
+        if candidate.key not in seen:
+            seen.add(candidate.key)
+            yield candidate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from liftpy.explore.space.turns import turns
 from liftpy.explore.space.units import in_list, units_of, with_words
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
-from liftpy.rewrite.partition import WINOGRAD, partitions
+from liftpy.rewrite.partition import WINOGRAD, Partition, partitions
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 
 
@@ -81,14 +81,16 @@ class Space:
         memory_limit: int | None = None,
         max_error: float | None = None,
         fixed: Fixed | None = None,
+        made: Callable[[Program], Sequence[Partition]] = partitions,
     ) -> Space:
         """The space of a program on a device: all its partitions, lowered by these families.
 
-        A partition is left out if one of its stages has no skeleton of these families, or if it
-        uses an F(m, r) whose error bound exceeds `max_error`. Partitions that do not have the words
-        in `fixed` are not derived; `asking` applies the other settings.
+        `made` returns the partitions, if not all of them. A partition is left out if one of its
+        stages has no skeleton of these families, or if it uses an F(m, r) whose error bound exceeds
+        `max_error`. Partitions that do not have the words in `fixed` are not derived; `asking`
+        applies the other settings.
         """
-        forms, left_out = within_error(partitions(program), max_error)
+        forms, left_out = within_error(made(program), max_error)
         forms = with_words(forms, fixed or {})
         found = [*units_of(device, forms, families=families, memory_limit=memory_limit)]
         members = tuple(unit for unit in found if isinstance(unit, Member))
