@@ -12,9 +12,9 @@ memory           The bytes of transformed kernels, transformed tiles and product
                  relative to those along the rows only, from the buffers of compiled candidates.
 operations       The additions of the transforms, flat and separable, alone and with shared sums.
 borders          The classes of tiles by their overhang over the border, in two dimensions.
-depthwise        Of a convolution of each channel with a kernel of its own: the products of F(m, r)
-                 and the operations of the transforms of a tile and of its results, for each
-                 multiply-add of the direct form. No less than 1: liftpy computes it directly.
+depthwise        The operations of F(m, r) for each multiply-add of the direct form, for a depthwise
+                 convolution: the products, and the transforms of a tile and of its results. The
+                 ratio is at least 1, so liftpy computes these convolutions directly.
 
 Prints the claimed number, the one found, and their ratio; exits with 1 if a claim does not hold.
 """

@@ -29,10 +29,14 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.explore.space.version import VERSION as __version__
     from liftpy.ir.expr import Expr, Program, UserFun
     from liftpy.ir.nat import Nat
+    from liftpy.ir.types import BF16 as bf16
     from liftpy.ir.types import BOOL as boolean
     from liftpy.ir.types import F16 as f16
     from liftpy.ir.types import F32 as f32
     from liftpy.ir.types import F64 as f64
+    from liftpy.ir.types import FLYTE8 as flyte8
+    from liftpy.ir.types import FLYTE16 as flyte16
+    from liftpy.ir.types import FLYTE32 as flyte32
     from liftpy.ir.types import I8 as i8
     from liftpy.ir.types import I32 as i32
     from liftpy.ir.types import I64 as i64
@@ -141,6 +145,7 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.semantics.evaluate import evaluate, evaluate_at
     from liftpy.semantics.proof_recording import certify as prove
     from liftpy.semantics.sizes import at_sizes, parse, show
+    from liftpy.semantics.storage import from_storage, to_storage
     from liftpy.workloads import workload, workloads
 
 __all__ = [
@@ -162,6 +167,7 @@ __all__ = [
     "as_scalar",
     "as_vector",
     "at_sizes",
+    "bf16",
     "boolean",
     "ceil",
     "compile",
@@ -183,6 +189,10 @@ __all__ = [
     "f64",
     "find_device",
     "floor",
+    "flyte8",
+    "flyte16",
+    "flyte32",
+    "from_storage",
     "full",
     "fun",
     "gather",
@@ -262,6 +272,7 @@ __all__ = [
     "to_global",
     "to_local",
     "to_private",
+    "to_storage",
     "to_streamed",
     "transpose",
     "uncover",
@@ -289,6 +300,7 @@ _HOMES = {
     "__version__": "liftpy.explore.space.version:VERSION",
     "array": f"{_WORDS}:array_type",
     "at_sizes": "liftpy.semantics.sizes:at_sizes",
+    "bf16": "liftpy.ir.types:BF16",
     "boolean": "liftpy.ir.types:BOOL",
     "compile": "liftpy.compile:compile_to_kernel",
     "devices": "liftpy.opencl.devices:devices",
@@ -298,6 +310,10 @@ _HOMES = {
     "f16": "liftpy.ir.types:F16",
     "f32": "liftpy.ir.types:F32",
     "f64": "liftpy.ir.types:F64",
+    "flyte8": "liftpy.ir.types:FLYTE8",
+    "flyte16": "liftpy.ir.types:FLYTE16",
+    "flyte32": "liftpy.ir.types:FLYTE32",
+    "from_storage": "liftpy.semantics.storage:from_storage",
     "find_device": "liftpy.opencl.devices:find_device",
     "i8": "liftpy.ir.types:I8",
     "i32": "liftpy.ir.types:I32",
@@ -307,6 +323,7 @@ _HOMES = {
     "rules": "liftpy.rewrite.rules:RULES",
     "show": "liftpy.semantics.sizes:show",
     "space": "liftpy.explore.exploring:space_of",
+    "to_storage": "liftpy.semantics.storage:to_storage",
     "strategy": "liftpy.rewrite.strategy",
     "stride": "liftpy.primitives.transpose:stride",
     "var": f"{_WORDS}:size",

@@ -23,7 +23,6 @@ from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.skeleton import FAMILY, skeleton_of
 from liftpy.rewrite.strategy import Strategy
 from liftpy.semantics.evaluate import fitting
-from liftpy.semantics.numbers import NumpyReader
 
 
 class Kernel:
@@ -68,7 +67,7 @@ class Kernel:
                 "compile the program again"
             )
             raise ArgumentRefused(message)
-        given = fitting(self.program.name, self.program.params, arrays, NumpyReader(0))
+        given = fitting(self.program.name, self.program.params, arrays)
         by_name = by_buffer(self.module, given)
         roles = {b.name: b.role for b in self.module.buffers}
         constants = {n: a for n, a in by_name.items() if roles[n] == "constant"}

@@ -23,7 +23,7 @@ import numpy as np
 
 from liftpy.boards.plan import BundledCandidate, Wanted, plan_text
 from liftpy.constraints.device import Device
-from liftpy.errors import LiftError, StoreRefused
+from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.replay import stored_candidate
 from liftpy.explore.campaign.rows import Identity
@@ -34,7 +34,8 @@ from liftpy.explore.measure.meaning import expected
 from liftpy.explore.space.candidate import Candidate
 from liftpy.files.naming import file_names
 from liftpy.files.writing import write_files
-from liftpy.ir.types import components
+from liftpy.ir.types import STORAGE, components
+from liftpy.ir.walk import scalars_in
 from liftpy.opencl.runtimes import libraries
 from liftpy.opencl.session import BUILD_OPTIONS
 from liftpy.pipeline import compile_candidate
@@ -90,8 +91,16 @@ class Bundle:
 def write(bundle: Bundle, folder: Path) -> None:
     """Writes a bundle into a new folder: all of it, or nothing.
 
-    LiftError if the folder is not empty, or cannot be written.
+    LiftError if the folder is not empty, or cannot be written; ArgumentRefused if the program uses
+    a storage type, which the bundle's C program does not support.
     """
+    stored = scalars_in(parse(bundle.identity.text).body) & STORAGE.keys()
+    if stored:
+        names = ", ".join(sorted(map(str, stored)))
+        raise ArgumentRefused(
+            f"{bundle.identity.program} uses {names}, but bundles do not support storage types: "
+            "measure it on an attached device, or export a program without them"
+        )
     try:
         used = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     except (OSError, ValueError) as error:

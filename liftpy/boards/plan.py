@@ -20,7 +20,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.explore.campaign.store import ATTEMPTS
 from liftpy.explore.measure.samples import ENOUGH_SECONDS, MOST_REPEATS, REPEATS
 from liftpy.explore.space.candidate import Candidate
-from liftpy.ir.types import EXTENSIONS
+from liftpy.ir.types import EXTENSIONS, SCALARS, STORAGE
 from liftpy.opencl.arguments import DTYPES, POISON, overwritten, touched_buffers
 from liftpy.opencl.kernel import Launch, Module, flat
 from liftpy.opencl.session import BUILD_OPTIONS
@@ -88,7 +88,7 @@ def plan_text(
         f"timing {WARMUP} {REPEATS} {MOST_REPEATS} {round(ENOUGH_SECONDS * 1e9)}",
         f"attempts {ATTEMPTS}",
         *(f"extension {name}" for name in EXTENSIONS.values()),
-        *(_scalar(name) for name in DTYPES),
+        *(_scalar(name) for name, t in SCALARS.items() if t not in STORAGE),
         *(f"input {file} {sha}" for file, sha in inputs),
         *(
             f"expected {w.scalar} {w.elements} {w.points} {w.tolerance!r} {w.file} {w.sha256}"

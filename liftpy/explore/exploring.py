@@ -42,6 +42,7 @@ from liftpy.explore.measure.outcome import Outcome
 from liftpy.explore.measure.pool import Executor, LocalExecutor, LocalPool
 from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.explore.space.plainest import PLAIN, begun_with, each_once, plainest
+from liftpy.explore.space.precision import within_error
 from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import units_of
@@ -63,7 +64,7 @@ BOUND = "bound"
 CANDIDATE_LIMIT = 60.0
 
 DIRECT_FIRST = 8
-"""The candidates that compute directly and are tried before forms with other algorithms exist."""
+"""How many direct candidates follow the first before forms by other algorithms are derived."""
 
 
 @entry("lp.space")
@@ -119,7 +120,7 @@ def whole_space(
 ) -> Space:
     """The space of a program on a device; raises TypeRefused for a program without kernels.
 
-    `made` returns its partitions, if not all of them.
+    `made` returns the partitions to derive; the default is all of them.
     """
     space = Space.whole(
         program,
@@ -385,7 +386,8 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
                 for said in nothing_compared(wanted):
                     note(f"note: {said}")
                 beginning = None if first is None else plainest(space)
-                for form in space.left_out:
+                given_limit = [] if max_error is None else partitions(program)
+                for form in within_error(given_limit, max_error)[1]:
                     note(f"note: {form.why}")
             setup = Setup(mine.text, space.device, given, wanted, bounded)
             pool = opened.enter_context(

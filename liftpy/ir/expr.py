@@ -41,6 +41,7 @@ from liftpy.ir.types import (
     F32,
     INTEGERS,
     SCALARS,
+    STORAGE,
     OpenType,
     ScalarType,
     TupleType,
@@ -722,7 +723,7 @@ def operate(op: str, *args: Any) -> Expr:
     beside = args[1:] if op == "select" else args
     like = next((a for a in beside if isinstance(a, Expr)), None)
     if like is None and op in SCALARS:
-        like = Literal(0, SCALARS[op])
+        like = Literal(0, STORAGE.get(SCALARS[op], SCALARS[op]))
     if like is None and beside and is_number(beside[0]):
         like = open_literal(plain(beside[0]))
     if like is None or (isinstance(like.type, OpenType) and op in FLOAT_OPERATORS):

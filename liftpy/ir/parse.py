@@ -347,7 +347,7 @@ class NodeBuilder:
 
     def number(self, text: str, where: Span) -> Number:
         """A number with its type suffix."""
-        for suffix in NUMBERS:
+        for suffix in sorted(NUMBERS, key=len, reverse=True):  # `bf16` before `f16`
             if text.endswith(suffix):
                 return Number(where, text.removesuffix(suffix), suffix)
         return Number(where, text, "")

@@ -18,10 +18,15 @@ class ScalarRecord:
     `suffix` ends a literal in C. A floating-point type has `exponent` bits of its exponent, the
     largest finite number, `largest`, as it is printed, and a format of Python's `struct`, `packed`.
     `extension` is the OpenCL extension that a device needs for a type that is optional.
+
+    A value of a *storage* type is stored in fewer bits than its `base` type, in which it is
+    computed: its bits are the leading ones of a value of the base. `numpy` and `c` are the unsigned
+    integer types that hold these bits. If `nearest`, a conversion to the type rounds to nearest,
+    ties to even; otherwise it truncates.
     """
 
     name: str
-    kind: Literal["float", "integer", "bool"]
+    kind: Literal["float", "integer", "bool", "storage"]
     bits: int
     numpy: str
     c: str
@@ -30,6 +35,8 @@ class ScalarRecord:
     largest: str = ""
     packed: str = ""
     extension: str | None = None
+    base: str = ""
+    nearest: bool = False
 
     @property
     def bytes(self) -> int:
@@ -44,6 +51,15 @@ class ScalarRecord:
         24
         """
         return self.bits - self.exponent
+
+    @property
+    def quiet(self) -> int:
+        """The quiet bit of a NaN in a storage type; 0 if the type has no fraction bits.
+
+        >>> RECORDS["bf16"].quiet
+        64
+        """
+        return 1 << (self.significand - 2) if self.significand > 1 else 0
 
 
 RECORDS = {
@@ -69,6 +85,12 @@ RECORDS = {
         ScalarRecord("i32", "integer", 32, "int32", "int"),
         ScalarRecord("i64", "integer", 64, "int64", "long", "L"),
         ScalarRecord("bool", "bool", 8, "bool_", "uchar"),
+        ScalarRecord(
+            "bf16", "storage", 16, "uint16", "ushort", exponent=8, base="f32", nearest=True
+        ),
+        ScalarRecord("flyte16", "storage", 16, "uint16", "ushort", exponent=8, base="f32"),
+        ScalarRecord("flyte8", "storage", 8, "uint8", "uchar", exponent=7, base="f32"),
+        ScalarRecord("flyte32", "storage", 32, "uint32", "uint", exponent=11, base="f64"),
     )
 }
 """The records by name, in the order in which types are listed."""

@@ -14,6 +14,7 @@ from liftpy.ir.types import (
     FLOATS,
     INTEGERS,
     SCALARS,
+    STORAGE,
     OpenType,
     ScalarType,
     Type,
@@ -79,6 +80,8 @@ def type_of_operator(op: str, args: tuple[Type, ...]) -> Type:
         )
     if any(a != values[0] for a in values):
         raise TypeRefused(f"`{op}` needs scalars of the same type, got {got}")
+    if (why := stored_operand(op, values)) is not None:
+        raise TypeRefused(why)
     if op in FLOAT_OPERATORS and values[0] not in FLOATS:
         floats = ", ".join(map(str, FLOATS))
         raise TypeRefused(f"`{op}` needs a float ({floats}), got {values[0]}: `f32(x)` converts")
@@ -90,11 +93,34 @@ def type_of_operator(op: str, args: tuple[Type, ...]) -> Type:
     return operator_type(op, last) if isinstance(last, ScalarType) else last
 
 
+def stored_operand(op: str, values: tuple[Type, ...]) -> str | None:
+    """Why an operator does not take values of storage types; None if it does, or if none has one.
+
+    They are moved, chosen, and converted from and to the type in which they are computed.
+    """
+    given = values[-1]
+    base = STORAGE.get(given) if isinstance(given, ScalarType) else None
+    wanted = SCALARS.get(op)
+    if wanted in STORAGE and given not in {wanted, STORAGE[wanted]}:
+        if isinstance(given, OpenType):
+            return None
+        return (
+            f"`{op}` stores an {STORAGE[wanted]}, got {given}: write `{op}({STORAGE[wanted]}(x))`"
+        )
+    if base is None or op == "select" or wanted in {base, given}:
+        return None
+    if wanted is not None:
+        return f"{given} converts to {base} only: write `{op}({base}(x))`"
+    return f"`{op}` does not compute with the storage type {given}: `{base}(x)` converts"
+
+
 def bounds(t: Type) -> str:
     """The range of a type, as text."""
     if isinstance(t, ScalarType) and t in INTEGERS:
         low, high = integer_range(t)
         return f"an {t} is a whole number from {low} to {high}"
+    if isinstance(t, ScalarType) and t in STORAGE:
+        return f"the numbers of {t} have {RECORDS[t.name].significand} significant bits"
     return f"the largest {t} is {LARGEST.get(str(t), 1)}; infinity is written inf"
 
 
@@ -107,6 +133,8 @@ def misfit(value: float, t: Type) -> str | None:
         if not low <= value <= high:
             return "it is out of range"
         return None if value == int(value) else "it is not a whole number"
+    if t in STORAGE and stored(float(value), t) != value and not math.isnan(value):
+        return "it would be rounded"
     try:
         rounded(float(value), t)
     except OverflowError:
@@ -127,8 +155,38 @@ def cast_literal(value: float, t: Type) -> float | bool:
 
 def rounded(value: float, t: ScalarType) -> float:
     """The nearest float of a float type; OverflowError if that is infinite and `value` is not."""
+    if t in STORAGE:
+        return stored(value, t)
     form = RECORDS[t.name].packed
     return struct.unpack(form, struct.pack(form, value))[0]
+
+
+def stored_bits(value: float, t: ScalarType) -> int:
+    """The bits of a number in a storage type.
+
+    >>> from liftpy.ir.types import SCALARS
+    >>> hex(stored_bits(21.35, SCALARS["flyte16"])), stored(21.35, SCALARS["flyte16"])
+    ('0x41aa', 21.25)
+    """
+    record, base = RECORDS[t.name], RECORDS[STORAGE[t].name]
+    dropped = base.bits - record.bits
+    try:
+        packed = struct.pack(base.packed, value)
+    except OverflowError:
+        packed = struct.pack(base.packed, math.copysign(math.inf, value))
+    bits = int.from_bytes(packed, "little")
+    if not record.nearest:
+        return bits >> dropped
+    if math.isnan(value):
+        return (bits >> dropped) | record.quiet
+    return (bits + (1 << (dropped - 1)) - 1 + (bits >> dropped & 1)) >> dropped
+
+
+def stored(value: float, t: ScalarType) -> float:
+    """A number after it was stored in a storage type, and read again."""
+    record, base = RECORDS[t.name], RECORDS[STORAGE[t].name]
+    bits = stored_bits(value, t) << (base.bits - record.bits)
+    return struct.unpack(base.packed, bits.to_bytes(base.bytes, "little"))[0]
 
 
 # --- the reference ------------------------------------------------------------------------------
@@ -153,6 +211,8 @@ def converted(t: ScalarType) -> Callable[[Any], Any]:
     """The conversion to a type."""
     if t == BOOL:
         return bool
+    if t in STORAGE:
+        return lambda a: stored(a, t)
     if t in FLOATS:
         return lambda a: rounded(a, t) if misfit(a, t) is None else math.copysign(math.inf, a)
     low, high = integer_range(t)

@@ -26,7 +26,11 @@ class Type:
 
 @dataclass(frozen=True)
 class ScalarType(Type):
-    """A machine scalar: a float `f16`, `f32`, `f64`, an integer `i8`, `i32`, `i64`, or `bool`."""
+    """A machine scalar.
+
+    A float `f16`, `f32`, `f64`, an integer `i8`, `i32`, `i64`, `bool`, or a storage type (`bf16`,
+    `flyte16`, `flyte8`, `flyte32`), whose values are computed in another type.
+    """
 
     name: str
 
@@ -126,6 +130,9 @@ SCALARS = {name: ScalarType(name) for name in RECORDS}
 F16, F32, F64 = FLOATS = tuple(SCALARS[r.name] for r in RECORDS.values() if r.kind == "float")
 I8, I32, I64 = INTEGERS = tuple(SCALARS[r.name] for r in RECORDS.values() if r.kind == "integer")
 BOOL = SCALARS["bool"]
+#: The storage types, each with the type in which its values are computed.
+STORAGE = {SCALARS[n]: SCALARS[r.base] for n, r in RECORDS.items() if r.kind == "storage"}
+BF16, FLYTE16, FLYTE8, FLYTE32 = STORAGE
 SCALAR_BYTES = {name: record.bytes for name, record in RECORDS.items()}
 #: The OpenCL extension that a device needs for a type that is optional.
 EXTENSIONS = {SCALARS[n]: r.extension for n, r in RECORDS.items() if r.extension is not None}

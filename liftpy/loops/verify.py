@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.scalars import OPERATORS, operator_type
-from liftpy.ir.types import BOOL, F32, FLOATS, SCALARS
+from liftpy.ir.types import BOOL, F32, FLOATS, SCALARS, STORAGE
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     Barrier,
@@ -203,7 +203,7 @@ def _of_value(value: Value, scope: Scope) -> Iterator[str]:
             if (then.type, then.width) != (otherwise.type, otherwise.width):
                 yield f"a choice of {then.type} and {otherwise.type}"
         case Const(number, t):
-            if t not in FLOATS and number != int(number):
+            if t not in {*FLOATS, *STORAGE} and number != int(number):
                 yield f"{number} as {t}"
 
 

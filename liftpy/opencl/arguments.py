@@ -17,8 +17,10 @@ from liftpy.errors import (
     InternalError,
     KernelRefused,
 )
+from liftpy.ir.types import SCALARS, STORAGE
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role, flat
 from liftpy.semantics import operations
+from liftpy.semantics.storage import how_stored, to_storage
 
 DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(t) for name, t in operations.DTYPES.items()}
 """The NumPy type of each scalar type, in arrays and in device memory (bool: a byte)."""
@@ -28,7 +30,7 @@ POISON: dict[str, np.ndarray] = {
     if t.kind == "f"
     else np.frombuffer(b"\x7f" * t.itemsize, np.uint8 if t.kind == "b" else t).reshape(())
     for name, t in DTYPES.items()
-}
+} | {t.name: to_storage(math.nan, t) for t in STORAGE}
 """The fill of memory that has not been written: NaN, and integers of 0x7f bytes."""
 
 
@@ -199,9 +201,11 @@ def _fitting(module: Module, buffer: Buffer, array: Any) -> np.ndarray:
             f"{where}; it got an array of shape {array.shape}. Pass one of shape {buffer.shape}."
         )
     if array.dtype != dtype:
-        raise ArgumentRefused(
-            f"{where}; it got {array.dtype.name} elements. Convert with .astype(np.{dtype.name})."
-        )
+        t = SCALARS[buffer.scalar]
+        convert = f"Convert with .astype(np.{dtype.name})"
+        if t in STORAGE:
+            convert = how_stored(buffer.name, array, t)
+        raise ArgumentRefused(f"{where}; it got {array.dtype.name} elements. {convert}.")
     return np.asarray(array, order="C")
 
 

@@ -26,7 +26,7 @@ from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import GlobalArray, figures, parts_of, slots
 from liftpy.opencl.printer import Printer, whole_type
-from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
+from liftpy.opencl.scalars import division_helpers, fetch_helpers, storage_helpers, stream_helpers
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.views.access import part_name
@@ -44,6 +44,7 @@ sin cos tanh pow floor ceil
 TAKEN = re.compile(
     r"(v|i|acc|p|l|old|gid|wid|lid|k)\d+\w*|lanes"
     r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_|fetch_)\w*"
+    r"|(read|stored)_[a-z]+\d+_\d+"
 )
 #: Other names that no buffer may have: keywords, types and functions of OpenCL C.
 RESERVED = frozenset(WORDS.split())
@@ -92,7 +93,8 @@ def assemble(
     header = [f"#pragma OPENCL EXTENSION {extension} : enable" for extension in needed]
     if "floor_div(" in text or "floor_mod(" in text:
         header.append(HELPERS)
-    header += division_helpers(text) + stream_helpers(text) + fetch_helpers(text)
+    header += division_helpers(text) + storage_helpers(text)
+    header += stream_helpers(text) + fetch_helpers(text)
     module = Module(
         program.name,
         "\n".join([*header, text]),

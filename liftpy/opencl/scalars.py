@@ -11,8 +11,8 @@ import math
 import re
 
 from liftpy.ir.scalar_types import RECORDS
-from liftpy.ir.scalars import COMPARISONS, LOGICAL
-from liftpy.ir.types import BOOL, FLOATS, INTEGERS, SCALAR_BYTES, SCALARS, ScalarType
+from liftpy.ir.scalars import COMPARISONS, LOGICAL, stored_bits
+from liftpy.ir.types import BOOL, FLOATS, INTEGERS, SCALAR_BYTES, SCALARS, STORAGE, ScalarType
 from liftpy.loops.tree import Const, Operate, Value
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, vector_type
 
@@ -20,6 +20,8 @@ INFIX = {"+", "-", "*", "/", *COMPARISONS}
 #: The C functions for operators that are printed as calls: for floats, and for integers.
 CALLS = {"min": ("fmin", "min"), "max": ("fmax", "max"), "abs": ("fabs", "")}
 WRAPPING = {"+", "-", "*", "neg"}
+WORDS = {32: "uint", 64: "ulong"}
+"""The unsigned integers with as many bits as the base of a storage type."""
 MASKS = {1: "char", 2: "short", 4: "int", 8: "long"}
 
 
@@ -29,6 +31,8 @@ def literal_c(value: float, t: ScalarType) -> C:
         return Text(str(int(value)))
     if t in INTEGERS:
         return Text(whole_c(int(value), t))
+    if t in STORAGE:
+        return Text(f"({RECORDS[t.name].c}){stored_bits(value, t):#x}")
     if math.isnan(value):
         return constant_of("NAN", t)
     if math.isinf(value):
@@ -162,6 +166,9 @@ def convert(c: C, given: ScalarType, wanted: ScalarType, width: int) -> C:
         return truth(Infix("!=", c, other), width)
     if wanted in INTEGERS and given in FLOATS:
         return CallC(f"convert_{kind}_sat_rtz", (c,))
+    if given in STORAGE or wanted in STORAGE:
+        stored, verb = (given, "read") if given in STORAGE else (wanted, "stored")
+        return CallC(f"{verb}_{stored}_{width}", (c,))
     return CallC(f"convert_{kind}", (c,))
 
 
@@ -186,6 +193,53 @@ def division_helpers(text: str) -> list[str]:
     if "quotient_" not in text and "rest_" not in text:  # a quick test
         return []
     return [HELPER.format(t=t) for t in sorted(set(DIVISIONS.findall(text)))]
+
+
+# --- storage types ------------------------------------------------------------------------------
+
+CONVERSIONS = re.compile(r"\b(read|stored)_([a-z]+\d+)_(\d+)\(")
+READ = """\
+inline {base} read_{t}_{width}({bits} x) {{ return as_{base}({to_word}(x) << {dropped}); }}
+"""
+TRUNCATED = """\
+inline {bits} stored_{t}_{width}({base} x) {{ return {to_bits}(as_{word}(x) >> {dropped}); }}
+"""
+NEAREST = """\
+inline {bits} stored_{t}_{width}({base} x) {{
+  const {word} b = as_{word}(x), kept = b >> {dropped};
+  const {word} rounded = (b + ({word})({up}) + (kept & ({word})(1))) >> {dropped};
+  return {to_bits}({choice});
+}}
+"""
+
+
+def storage_helpers(text: str) -> list[str]:
+    """The definitions of the conversions from and to storage types that a text calls."""
+    found = sorted(set(CONVERSIONS.findall(text))) if "read_" in text or "stored_" in text else []
+    return [storage_helper(verb, SCALARS[name], int(width)) for verb, name, width in found]
+
+
+def storage_helper(verb: str, t: ScalarType, width: int) -> str:
+    """The definition of one conversion."""
+    record, base = RECORDS[t.name], RECORDS[STORAGE[t].name]
+    lanes = "" if width == 1 else str(width)
+    word, bits = f"{WORDS[base.bits]}{lanes}", f"{record.c}{lanes}"
+    quiet = f"kept | ({word})({record.quiet})"
+    choice = f"select(rounded, {quiet}, isnan(x))" if lanes else f"isnan(x) ? {quiet} : rounded"
+    form = READ if verb == "read" else NEAREST if record.nearest else TRUNCATED
+    return form.format(
+        t=t,
+        width=width,
+        base=vector_type(base.name, width),
+        bits=bits,
+        word=word,
+        # Intel's compiler crashed on `convert_uint` of one lane in a loop that it vectorized
+        to_word=f"convert_{word}" if lanes else f"({word})",
+        to_bits=f"convert_{bits}" if lanes else f"({bits})",
+        dropped=base.bits - record.bits,
+        up=(1 << (base.bits - record.bits - 1)) - 1,
+        choice=choice,
+    )
 
 
 # --- stores past the caches ---------------------------------------------------------------------

@@ -17,6 +17,7 @@ from liftpy.ir.trace import traced
 from liftpy.ir.types import (
     FLOATS,
     INTEGERS,
+    STORAGE,
     ArrayType,
     ScalarType,
     TupleType,
@@ -153,7 +154,7 @@ NAMESAKES: Mapping[str, str] = {
     "int": "lp.i32 or lp.i64",
     "bool": "lp.boolean",
     "bool_": "lp.boolean",
-    **{t.name: f"lp.{t.name}" for t in (*FLOATS, *INTEGERS)},
+    **{t.name: f"lp.{t.name}" for t in (*FLOATS, *INTEGERS, *STORAGE)},
     **{f"float{t.name[1:]}": f"lp.{t.name}" for t in FLOATS},
     **{f"int{t.name[1:]}": f"lp.{t.name}" for t in INTEGERS},
 }

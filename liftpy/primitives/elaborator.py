@@ -55,7 +55,17 @@ from liftpy.ir.syntax import (
     mentions,
     names_in,
 )
-from liftpy.ir.types import BOOL, F32, I32, SCALARS, OpenType, ScalarType, TupleType, Type
+from liftpy.ir.types import (
+    BOOL,
+    F32,
+    I32,
+    SCALARS,
+    STORAGE,
+    OpenType,
+    ScalarType,
+    TupleType,
+    Type,
+)
 from liftpy.primitives import PRIMITIVES, Iterate
 from liftpy.primitives.call_elaborator import (
     WORDS,
@@ -185,7 +195,8 @@ class Elaborator(CallElaborator):
             args = (self.value(nodes[0], scope), *self.beside(nodes[1:], scope))
             note_guess(self.holes, args)
         elif op in SCALARS:
-            args = (self.numeric(nodes[0], SCALARS[op], scope),)
+            wanted = SCALARS[op]
+            args = (self.numeric(nodes[0], STORAGE.get(wanted, wanted), scope),)
         else:
             args = self.beside(nodes, scope)
             if op in FLOAT_OPERATORS and isinstance(args[0].type, OpenType):

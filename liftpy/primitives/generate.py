@@ -11,7 +11,7 @@ from liftpy.ir.constraint import Constraint, at_least, at_most
 from liftpy.ir.expr import Lambda, Layout, Primitive
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Reader, Value
-from liftpy.ir.types import BOOL, I32, ArrayType, ScalarType, Type
+from liftpy.ir.types import BOOL, I32, STORAGE, ArrayType, ScalarType, Type
 
 MOST = 2**31  # so that every index is an i32
 
@@ -33,7 +33,7 @@ class Generate(Primitive):
 
     def type_of(self) -> Type:
         (index,) = self.f.params
-        if not isinstance(index.type, ScalarType) or index.type == BOOL:
+        if not isinstance(index.type, ScalarType) or index.type in {BOOL, *STORAGE}:
             message = (
                 f"the function of generate cannot take {index.type}: it is applied to an index"
             )

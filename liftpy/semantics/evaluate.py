@@ -16,7 +16,16 @@ from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program
 from liftpy.ir.nat import Nat
 from liftpy.ir.open_sizes import size_ranges
 from liftpy.ir.pull import Value
-from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, components
+from liftpy.ir.types import (
+    STORAGE,
+    ArrayType,
+    ScalarType,
+    TupleType,
+    Type,
+    VectorType,
+    components,
+    scalars,
+)
 from liftpy.ir.walk import top_down
 from liftpy.primitives import AnyMap
 from liftpy.primitives.sharing import plain_name
@@ -27,6 +36,7 @@ from liftpy.semantics.array_folds import Path
 from liftpy.semantics.held import Held, number, steps, width
 from liftpy.semantics.numbers import NumpyReader
 from liftpy.semantics.operations import DTYPES, typed
+from liftpy.semantics.storage import from_storage, how_stored, to_storage
 
 #: An argument given by a user: an array or a number; a tuple of them for tuples.
 Argument: TypeAlias = Any
@@ -55,9 +65,9 @@ def shape_of(t: Type) -> tuple[Nat, ...]:
 
 
 def check_argument(
-    name: str, t: Type, value: Argument, outer: tuple[int, ...], reader: NumpyReader
+    name: str, t: Type, value: Argument, outer: tuple[int, ...], reader: NumpyReader | None
 ) -> Any:
-    """An argument as NumPy arrays of the types computed in; ArgumentRefused if it does not fit.
+    """An argument as NumPy arrays, as in `fitting`; ArgumentRefused if it does not fit.
 
     An array of tuples is given as a tuple of arrays.
     """
@@ -84,15 +94,24 @@ def check_argument(
         what = f"{name} needs numbers of shape {shape}, and cannot be made an array"
         raise ArgumentRefused(f"{what}\n  {error}\n  write rows of the same length") from error
     wanted = np.dtype(number)
-    upcast = reader.dtype is not None and wanted.kind == given.dtype.kind == "f"
+    upcast = (
+        reader is not None and reader.dtype is not None and wanted.kind == given.dtype.kind == "f"
+    )
     if given.shape != shape or (given.dtype != wanted and not upcast):
         what = f"{name} needs {wanted} numbers of shape {shape}"
         got = f"got {given.dtype} of shape {given.shape}"
         then = f"\n  pass an array of shape {shape}" if shape else "\n  pass a single number"
-        if given.shape == shape:
+        if given.dtype != wanted and isinstance(t, ScalarType) and t in STORAGE:
+            then = f"\n  {how_stored(name, given, t)}"
+        elif given.shape == shape:
             then = suggestion(name, given, wanted)
         raise ArgumentRefused(f"{what}, {got}{then}")
-    return given.astype(reader.number_type(t), copy=False)
+    if reader is None:
+        return given
+    if isinstance(t, ScalarType) and t in STORAGE:
+        given = from_storage(given, t)
+    with np.errstate(invalid="ignore"):  # converting a signaling NaN
+        return given.astype(reader.number_type(t), copy=False)
 
 
 def listed(value: Any, number: Any) -> NDArray[Any]:
@@ -136,9 +155,15 @@ def suggestion(name: str, given: NDArray[Any], wanted: np.dtype[Any]) -> str:
 
 
 def fitting(
-    name: str, params: tuple[Param, ...], arguments: tuple[Argument, ...], reader: NumpyReader
+    name: str,
+    params: tuple[Param, ...],
+    arguments: tuple[Argument, ...],
+    reader: NumpyReader | None = None,
 ) -> tuple[Any, ...]:
-    """Arguments as NumPy arrays of the parameters' types; ArgumentRefused if one does not fit."""
+    """Arguments as NumPy arrays; ArgumentRefused if one does not fit its parameter.
+
+    With a reader, they have the types in which it computes, otherwise those of memory.
+    """
     if len(params) != len(arguments):
         names = ", ".join(f"{p.name}: {p.type}" for p in params)
         wanted = plural(len(params), "argument")
@@ -270,7 +295,25 @@ def evaluate(
         value = denote(function.body, env, reader)
         reader.rank = rank_of(t)
         fill(value, t, result, (), reader)
-    return result
+    return in_memory(result, t) if dtype is None else result
+
+
+def in_memory(result: Any, t: Type) -> Any:
+    """A result as a device stores it: values of storage types as their bits."""
+    if not STORAGE.keys() & {*scalars(t)}:
+        return result
+    if isinstance(result, tuple):
+        parts = zip(result, elements_of(t), strict=True)
+        return tuple(in_memory(part, part_type) for part, part_type in parts)
+    (scalar,) = scalars(t)
+    return to_storage(result, scalar)
+
+
+def elements_of(t: Type) -> tuple[Type, ...]:
+    """The components of a tuple type, or of the tuples in an array type."""
+    while isinstance(t, ArrayType | VectorType):
+        t = t.element
+    return t.elements if isinstance(t, TupleType) else (t,)
 
 
 @entry("lp.evaluate_at")
@@ -286,7 +329,9 @@ def evaluate_at(
 
     For a result with tuples: those of all components, or of the one at the path `component`.
     """
-    return Evaluated(program, arrays, dtype, sizes).at(points, component)
+    found = Evaluated(program, arrays, dtype, sizes)
+    elements = found.at(points, component)
+    return elements if dtype is not None else in_memory(elements, part_of(found.type, component))
 
 
 class Evaluated:
@@ -308,7 +353,7 @@ class Evaluated:
         function = body_of(program, arrays, sizes)
         self._reader = NumpyReader(0, dtype) if reader is None else reader
         env = environment(program, function.params, arrays, self._reader)
-        self._type = function.body.type
+        self.type = function.body.type
         self._shared = stores_inside(function.body)
         with np.errstate(all="ignore"):  # as in `evaluate`
             self._value = denote(function.body, env, self._reader)
@@ -317,10 +362,10 @@ class Evaluated:
     def at(self, points: NDArray[np.integer[Any]], component: tuple[int, ...] = ()) -> Any:
         """The elements at `points`, as `evaluate_at` returns them."""
         places = np.asarray(points, np.int64)
-        check_points(part_of(self._type, component), tuple(places.T))
+        check_points(part_of(self.type, component), tuple(places.T))
         with np.errstate(all="ignore"):
             return at_points(
-                self._value, self._type, places, component, self._reader, shared=self._shared
+                self._value, self.type, places, component, self._reader, shared=self._shared
             )
 
 

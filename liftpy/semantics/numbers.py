@@ -30,7 +30,7 @@ from liftpy.ir.denote import Closure
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, ScalarOp, UserFun
 from liftpy.ir.nat import NatLike
 from liftpy.ir.pull import Index, Parts, Pull, Value
-from liftpy.ir.types import FLOATS, SCALARS, TupleType, Type
+from liftpy.ir.types import SCALARS, STORAGE, TupleType, Type
 from liftpy.semantics.array_folds import Fold
 from liftpy.semantics.held import (
     Held,
@@ -50,7 +50,8 @@ from liftpy.semantics.held import (
     width,
 )
 from liftpy.semantics.kept import Kept, Later, is_often, keep, keep_part, laters, moves
-from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
+from liftpy.semantics.operations import OPERATIONS, computed_type, convert
+from liftpy.semantics.storage import as_stored
 
 #: The number of elements that are computed at a time.
 BLOCK = 1 << 16
@@ -91,11 +92,13 @@ class NumpyReader:
 
     def number_type(self, t: Type) -> Any:
         """The NumPy type in which scalars of a type are computed."""
-        return self.dtype if self.dtype is not None and t in FLOATS else DTYPES[str(t)]
+        return computed_type(t, self.dtype)
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         if op in SCALARS:
-            return convert(args[0], self.number_type(SCALARS[op]))
+            wanted = SCALARS[op]
+            found = convert(args[0], self.number_type(wanted))
+            return as_stored(found, wanted) if wanted in STORAGE else found
         return OPERATIONS[op](*args)
 
     def literal(self, value: float, t: Type) -> Value:

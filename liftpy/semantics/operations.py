@@ -6,12 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from liftpy.ir.scalar_types import RECORDS
+from liftpy.ir.types import FLOATS, STORAGE, ScalarType, Type
 
 DTYPES: dict[str, type[np.generic]] = {
     name: getattr(np, record.numpy) for name, record in RECORDS.items()
 }
+
+
+def computed_type(t: Type, dtype: DTypeLike | None = None) -> Any:
+    """The NumPy type in which scalars of a type are computed: `dtype` for floats, if it is given.
+
+    Values of a storage type are computed in its base.
+    """
+    base = STORAGE.get(t, t) if isinstance(t, ScalarType) else t
+    return dtype if dtype is not None and base in FLOATS else DTYPES[str(base)]
 
 
 def typed(value: Any, dtype: Any) -> Any:

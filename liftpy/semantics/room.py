@@ -6,11 +6,11 @@ from numpy import dtype as numpy_type
 from numpy.typing import DTypeLike
 
 from liftpy.ir.expr import FunCall, Lambda, UserFun
-from liftpy.ir.types import FLOATS, Type, components
+from liftpy.ir.types import Type, components
 from liftpy.ir.walk import function_of, top_down
 from liftpy.primitives import AnyIterate, AnyReduce, AnyScan
 from liftpy.semantics import numbers
-from liftpy.semantics.operations import DTYPES
+from liftpy.semantics.operations import computed_type
 
 #: The most arrays of a block that operators on scalars hold at one time.
 TEMPORARIES = 64
@@ -72,4 +72,4 @@ def bytes_of(t: Type, dtype: DTypeLike | None) -> int:
 
 def item_size(t: Type, dtype: DTypeLike | None) -> int:
     """The bytes of a scalar in the type that it is computed in."""
-    return numpy_type(dtype if dtype is not None and t in FLOATS else DTYPES[str(t)]).itemsize
+    return numpy_type(computed_type(t, dtype)).itemsize

@@ -169,6 +169,13 @@ def bundle_where_nothing_can_be_written(folder):
 
 
 @case
+def bundle_of_stored_numbers(folder):
+    space = space_of(lp.parse("def read(xs: [12]bf16) = xs |> map(x => f32(x))"), DEFAULT_DEVICE)
+    identity = identity_of(space, 0, search="random")
+    write(Bundle(identity, tuple(space.sample(1, 0))), folder / "bundle")
+
+
+@case
 def bundle_in_a_folder_of_too_long_a_name(folder):
     write(Bundle(IDENTITY, (PLAIN,)), folder / ("a" * 300))
 

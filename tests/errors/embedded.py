@@ -231,6 +231,16 @@ CASES: dict[str, Case] = {
         f"@lp.program()\ndef f(xs: {TWELVE}):\n    return xs\n",
     ),
     "program_of_no_function": lambda _: run("program_of_no_function", "lp.program(3)\n"),
+    "storage_of_a_type_that_computes": lambda _: run(
+        "storage_of_a_type_that_computes", "lp.to_storage([1.0], lp.f32)\n"
+    ),
+    "storage_of_text": lambda _: run("storage_of_text", "lp.to_storage(['1'], lp.bf16)\n"),
+    "storage_of_rows_of_two_lengths": lambda _: run(
+        "storage_of_rows_of_two_lengths", "lp.to_storage([[1], [2, 3]], lp.bf16)\n"
+    ),
+    "bits_of_another_type": lambda _: run(
+        "bits_of_another_type", "lp.from_storage(np.ones(3), lp.bf16)\n"
+    ),
     "arrays_by_name": lambda _: run(
         "arrays_by_name", f"@lp.program\ndef f(xs: {TWELVE}):\n    return xs\nf(xs=np.ones(12))\n"
     ),

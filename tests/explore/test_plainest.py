@@ -105,13 +105,13 @@ def test_direct_candidates_are_measured_before_other_algorithms_are_derived(
     monkeypatch.setattr(exploring, "whole_space", whole_space)
     first = DIRECT_FIRST + 1  # and the plainest
     begun = lp.explore(program, 4, 1, tmp_path / "p.db", device, again=False, progress=progress)
-    assert events == [partitions, "measured", direct, *["measured"] * 3]
+    assert events == [direct, "measured", direct, *["measured"] * 3]
     events.clear()
     whole = lp.explore(
         program, first + 3, 1, tmp_path / "p.db", device, again=False, progress=progress
     )
     left = ["measured"] * (first - 4)
-    assert events == [partitions, direct, *left, other_algorithms, *["measured"] * 3]
+    assert events == [direct, direct, *left, other_algorithms, *["measured"] * 3]
     assert [row.id for row in whole.rows[:4]] == [row.id for row in begun.rows]
     assert len({row.id for row in whole.rows}) == first + 3
     assert all(WINOGRAD not in row.assignment for row in whole.rows[:first])

@@ -36,6 +36,8 @@ from liftpy.ir.types import (
     F64,
     I32,
     INTEGERS,
+    SCALARS,
+    STORAGE,
     Type,
     TypeVar,
     array,
@@ -110,6 +112,8 @@ def test_every_operator_reads_back():
     logical = {1: (c,), 2: (c, d)}
     for op, (arity, _) in OPERATORS.items():
         args = logical[arity] if op in LOGICAL else given_[arity]
+        if op in SCALARS and (base := STORAGE.get(SCALARS[op])) is not None:
+            args = (FunCall(ScalarOp(base.name), args),)
         back(program(FunCall(ScalarOp(op), args), c, d, x, y))
 
 

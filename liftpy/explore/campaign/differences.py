@@ -11,7 +11,7 @@ BEFORE = {"search": "random", "sampler": "uniform", "lag": 1, "first": None, "di
 
 
 def setting(there: Identity, name: str) -> Any:
-    """A setting of a stored campaign, or what it implies if the file lacks it."""
+    """A setting of a stored campaign; if its file lacks it, the value that this implies."""
     return there.settings.get(name, BEFORE.get(name))
 
 

@@ -49,7 +49,7 @@ class Forms:
         if not self.plain_first:
             return None
         with self.deadline.phase(DERIVING):
-            found = self.derive_only((PLAIN,), partitions)
+            found = self.derive_only((PLAIN,), direct)
             return found if found.possible else None
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 
 from liftpy.explore.measure.bounding import narrow_bounds, partition_of
 from liftpy.explore.measure.check import TOLERANCE
-from liftpy.explore.measure.meaning import Meaning, allowed, bounds_at, expected, settled
+from liftpy.explore.measure.meaning import Meaning, allowed, bounds_at, expected, narrowed, settled
 from liftpy.explore.measure.messages import Inspected, Setup, Stored, StoredValue
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.ir.expr import Lambda, Program
@@ -67,7 +67,8 @@ def stored(skeleton: Skeleton, sizes: Mapping[str, int], setup: Setup, program: 
 def tolerance_of(program: Program, setup: Setup) -> float:
     """The user's tolerance, which applies to f32 and short sums."""
     known = [part.tolerance for part in setup.wanted if part.tolerance]
-    return known[0] / allowed(program, 1.0) if known else TOLERANCE
+    added = narrowed(program)
+    return (known[0] - added) / (allowed(program, 1.0) - added) if known else TOLERANCE
 
 
 def blamed(

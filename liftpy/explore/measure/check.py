@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.explore.measure.outcome import WrongResult
+from liftpy.ir.types import ScalarType
 from liftpy.opencl.arguments import POISON
+from liftpy.semantics.storage import are_neighbours, from_storage
 
 Array = NDArray[Any]
 
@@ -37,7 +39,8 @@ class Expected:
     """The expected values of a component of a result at some points, and the tolerance.
 
     `bounds` has the largest error that rounding explains at each point, if it is known
-    (`liftpy/explore/measure/bounding.py`): a difference must not exceed it either.
+    (`liftpy/explore/measure/bounding.py`): a difference must not exceed it either. `storage` is
+    the type in which a result is stored, if that is a storage type.
     """
 
     points: NDArray[np.int64]
@@ -45,6 +48,7 @@ class Expected:
     tolerance: float = TOLERANCE
     component: tuple[int, ...] = ()
     bounds: Bounds = None
+    storage: ScalarType | None = None
 
     @property
     def largest(self) -> float:
@@ -129,20 +133,24 @@ class PartChecker:
 
     wanted: Expected
     first: Array | None = field(default=None, init=False)
+    unwritten: NDArray[np.bool_] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.compared = {tuple(point) for point in self.wanted.points.tolist()}
 
     def check(self, result: Array, bounds: Bounds = None) -> Right | WrongResult:
         """The error of a component and its doubts, or where it is wrong."""
+        unwritten = _unwritten(result, self.wanted.storage)
+        if self.wanted.storage is not None:
+            result = from_storage(result, self.wanted.storage)
         points = self.wanted.points
         limits = self.wanted.bounds if bounds is None else bounds
         error = self.compare(result[tuple(points.T)], points, self.wanted.values, limits)
         if isinstance(error, WrongResult):
             return error
-        suspects = self._suspects(result)
+        suspects = self._suspects(result, unwritten)
         if self.first is None:
-            self.first = result
+            self.first, self.unwritten = result, unwritten
         if not len(suspects):
             return Right(error)
         got = np.atleast_1d(result[tuple(suspects.T)])
@@ -153,7 +161,9 @@ class PartChecker:
     ) -> Error | WrongResult:
         """The error of the elements `found` relative to `values`, or where they are wrong.
 
-        An element is wrong if its difference exceeds the tolerance or its bound.
+        An element is wrong if its difference exceeds the tolerance or its bound. In a storage type,
+        it may always be the neighbour of the value: numbers that differ by a rounding may be stored
+        as neighbours.
         """
         got = np.atleast_1d(found)
         difference = differences(got, values, self.wanted)
@@ -161,10 +171,13 @@ class PartChecker:
             return Error(0.0, 0.0)
         tolerance = self.wanted.tolerance
         limits = np.inf if bounds is None else bounds / self.wanted.largest
-        worst = int((difference - np.minimum(tolerance, limits)).argmax())
-        if difference[worst] > tolerance:
+        judged = difference
+        if self.wanted.storage is not None:
+            judged = np.where(are_neighbours(got, values, self.wanted.storage), 0.0, difference)
+        worst = int((judged - np.minimum(tolerance, limits)).argmax())
+        if judged[worst] > tolerance:
             return self._wrong(points[worst], values[worst], got[worst])
-        if bounds is not None and difference[worst] * self.wanted.largest > bounds[worst]:
+        if bounds is not None and judged[worst] * self.wanted.largest > bounds[worst]:
             return self._wrong(points[worst], values[worst], got[worst], float(bounds[worst]))
         return Error(float(difference.max()), math.sqrt(float(np.mean(difference**2))))
 
@@ -174,18 +187,18 @@ class PartChecker:
         where = tuple(int(i) for i in point)
         return WrongResult(where, float(value), float(got), self.wanted.component, bound=bound)
 
-    def _suspects(self, result: Array) -> NDArray[np.int64]:
+    def _suspects(self, result: Array, unwritten: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Where the result looks unwritten, and where it differs most from the first right one.
 
         Points that are compared anyway are left out: a meaning may take seconds to evaluate.
         """
-        flat = np.flatnonzero(_unwritten(result))
+        flat = np.flatnonzero(unwritten)
         if len(flat) > SUSPECTS:
             flat = flat[np.linspace(0, len(flat) - 1, SUSPECTS).astype(np.int64)]
-        if self.first is not None and result.size:
+        if self.first is not None and self.unwritten is not None and result.size:
             with np.errstate(invalid="ignore"):
                 apart = np.abs(result.astype(np.float64) - self.first)
-            apart = np.where(_unwritten(self.first), 0.0, np.nan_to_num(apart, nan=0.0))
+            apart = np.where(self.unwritten, 0.0, np.nan_to_num(apart, nan=0.0))
             if apart.any():
                 flat = np.append(flat, apart.argmax())
         if not result.ndim:
@@ -195,8 +208,10 @@ class PartChecker:
         return places[np.array(new, np.bool_)]
 
 
-def _unwritten(result: Array) -> NDArray[np.bool_]:
+def _unwritten(result: Array, storage: ScalarType | None) -> NDArray[np.bool_]:
     """A mask of the elements that hold the poison that the buffers were filled with."""
+    if storage is not None:
+        return result == POISON[storage.name]
     if result.dtype == np.bool_:
         return result.view(np.uint8) > 1
     if result.dtype.kind == "f":

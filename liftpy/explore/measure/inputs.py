@@ -15,9 +15,10 @@ from liftpy.deadline import check
 from liftpy.errors import LiftError, MemoryRefused
 from liftpy.ir.expr import Program
 from liftpy.ir.scalar_types import RECORDS
-from liftpy.ir.types import FLOATS, components
+from liftpy.ir.types import FLOATS, SCALARS, STORAGE, components
 from liftpy.memory import available
 from liftpy.opencl.arguments import DTYPES
+from liftpy.semantics.storage import to_storage
 
 Array = NDArray[Any]
 
@@ -100,7 +101,7 @@ def require_inputs(program: Program) -> None:
     parts = [part for p in program.params for part in components(p.type)]
     counts = [(math.prod(map(int, part.shape)), part.scalar) for part in parts]
     kept = sum(count * DTYPES[str(scalar)].itemsize for count, scalar in counts)
-    copies = sum(8 * count for count, scalar in counts if scalar in FLOATS)
+    copies = sum(8 * count for count, scalar in counts if STORAGE.get(scalar, scalar) in FLOATS)
     making = max((8 * count for count, scalar in counts if scalar not in FLOATS), default=0)
     arrays = ", ".join(f"{p.name}: {p.type}" for p in program.params)
     needed = kept + max(copies, making)
@@ -164,6 +165,9 @@ def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> A
             return np.asarray(rng.integers(2, 9), DTYPES[scalar])
         case "integer":
             return (rng.permutation(count) - count // 2).astype(DTYPES[scalar]).reshape(shape)
+        case "storage":
+            t = SCALARS[scalar]
+            return to_storage(_numbers(STORAGE[t].name, shape, rng), t)
         case "float":
             dtype = DTYPES[scalar]
             if not shape:

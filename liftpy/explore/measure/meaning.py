@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,16 +26,20 @@ from liftpy.explore.measure.check import (
 )
 from liftpy.explore.measure.inputs import INPUT_SEED
 from liftpy.explore.measure.outcome import WrongResult
-from liftpy.ir.expr import Expr, FunCall, Program
+from liftpy.ir.expr import Expr, FunCall, Function, Program, ScalarOp, UserFun
+from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import (
     F16,
     F32,
     F64,
     FLOATS,
+    SCALARS,
+    STORAGE,
     ArrayType,
+    ScalarType,
     components,
 )
-from liftpy.ir.walk import children, scalars_in
+from liftpy.ir.walk import children, scalars_in, top_down
 from liftpy.primitives import AnyReduce, AnyScan
 from liftpy.semantics.evaluate import Evaluated
 from liftpy.semantics.room import evaluation_bytes
@@ -91,9 +95,10 @@ def expected(
     found: list[Expected] = []
     for part in components(program.type):
         chosen = choose_points(tuple(map(int, part.shape)), points)
-        near = allowed(program, tolerance) if part.scalar in FLOATS else 0.0
+        near = allowed(program, tolerance) if has_floats(part.scalar) else 0.0
         values = meaning.at(chosen, part.path)
-        found.append(Expected(chosen, values, near, part.path))
+        storage = part.scalar if part.scalar in STORAGE else None
+        found.append(Expected(chosen, values, near, part.path, storage=storage))
     return tuple(found)
 
 
@@ -105,7 +110,46 @@ def allowed(program: Program, tolerance: float) -> float:
     analysis, 2019): beyond `TERMS` terms, it grows with the square root of their number.
     """
     longer = math.sqrt(max(1.0, terms(program.body.body) / TERMS))
-    return tolerance * roughness(program) * longer
+    return tolerance * roughness(program) * longer + narrowed(program)
+
+
+def narrowed(program: Program) -> float:
+    """The relative spacing of the coarsest storage type to which a program converts; 0 if none.
+
+    Numbers that differ by a rounding error may be converted to neighbouring values, which change
+    what is computed with them. The difference of a result in a storage type is compared otherwise
+    (`check.py`).
+    """
+    functions = applied(program.body.body)
+    wanted = {SCALARS[f.op] for f in functions if isinstance(f, ScalarOp) and f.op in SCALARS}
+    read = {*STORAGE.values()} & wanted  # otherwise only a result can be of a storage type
+    return max(map(spacing, STORAGE.keys() & wanted), default=0.0) if read else 0.0
+
+
+def spacing(t: ScalarType) -> float:
+    """The largest distance of a value of a storage type from the next one, relative to the value.
+
+    >>> from liftpy.ir.types import SCALARS
+    >>> spacing(SCALARS["bf16"]) == 2**-7, spacing(SCALARS["flyte8"])
+    (True, 3.0)
+    """
+    record = RECORDS[t.name]
+    lost = RECORDS[record.base].exponent - record.exponent  # the next value is 2^(2^lost) as large
+    return 2.0 ** (1 - record.significand) if not lost else 2.0**2**lost - 1
+
+
+def applied(expr: Expr) -> Iterator[Function]:
+    """What an expression applies, also in the bodies of user functions."""
+    for _, part in top_down(expr):
+        if isinstance(part, FunCall):
+            yield part.fun
+            if isinstance(part.fun, UserFun):
+                yield from applied(part.fun.body)
+
+
+def has_floats(t: ScalarType) -> bool:
+    """Whether values of a type are computed as floats."""
+    return STORAGE.get(t, t) in FLOATS
 
 
 def terms(expr: Expr) -> int:
@@ -139,7 +183,7 @@ class Meaning:
     def at(self, points: NDArray[np.int64], component: tuple[int, ...] = ()) -> Array:
         """The meaning of a component at some points."""
         (scalar,) = (p.scalar for p in components(self.program.type) if p.path == component)
-        dtype = np.float64 if scalar in FLOATS else None
+        dtype = np.float64 if has_floats(scalar) else None
         if dtype in self._kept:
             return np.asarray(self._kept[dtype].at(points, component))
         found = Evaluated(self.program, self._given, dtype)

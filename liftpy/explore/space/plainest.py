@@ -108,7 +108,7 @@ def begun_with(candidate: Candidate | None, tried: Iterator[Candidate]) -> Itera
 
 
 def each_once(tried: Iterator[Candidate]) -> Iterator[Candidate]:
-    """Candidates without those that came before."""
+    """The candidates without duplicates: each is yielded where it first occurs."""
     seen: set[str] = set()
     for candidate in tried:
         if candidate.key not in seen:

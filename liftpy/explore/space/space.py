@@ -85,10 +85,10 @@ class Space:
     ) -> Space:
         """The space of a program on a device: all its partitions, lowered by these families.
 
-        `made` returns the partitions, if not all of them. A partition is left out if one of its
-        stages has no skeleton of these families, or if it uses an F(m, r) whose error bound exceeds
-        `max_error`. Partitions that do not have the words in `fixed` are not derived; `asking`
-        applies the other settings.
+        `made` returns the partitions to derive; the default is all of them. A partition is left out
+        if one of its stages has no skeleton of these families, or if it uses an F(m, r) whose error
+        bound exceeds `max_error`. Partitions that do not have the words in `fixed` are not derived;
+        `asking` applies the other settings.
         """
         forms, left_out = within_error(made(program), max_error)
         forms = with_words(forms, fixed or {})

@@ -310,9 +310,9 @@ def together(tiling: Tiling) -> Strategy:
 
 
 def below(joined: Strategy) -> Strategy:
-    """Apply a strategy to the maps of `map(x -> g(map(f)(...)))`, without what is done to sums.
+    """Apply a strategy to the two maps of `map(x -> g(map(f)(...)))`, with `g` moved outside.
 
-    `map(f)` makes the sums; `g` is a layout, or operations on each sum.
+    `f` computes the sums; `g` is a layout, or operations on each sum.
     """
 
     def run(expr: Expr) -> Result:

@@ -1,0 +1,105 @@
+"""A matrix times a vector, with weights in f32 and its storage types, timed alternately.
+
+    python benchmarks/storage.py [--rows 4096] [--columns 4096] [--samples 40] [--rounds 15]
+
+For each type there is a campaign with the default search. Its fastest candidate is timed
+alternately with those of the other types. `f32 / it` is the speedup over weights in f32. `GB/s` is
+the bandwidth of reading the weights, which are most of the data. `of a copy` is its ratio to the
+bandwidth (reads plus writes) of copying an array of the size of the f32 weights, in the same
+rounds. `error` is the largest difference from the product in float64 with the weights before they
+were stored, relative to the largest result. Times are medians of device events.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from prefetch import events
+from turns import timed_alternately
+
+import liftpy as lp
+from liftpy.ir.types import F32, SCALAR_BYTES, STORAGE, ScalarType
+from liftpy.opencl.devices import find_device
+from liftpy.opencl.loaded import Loaded
+from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate
+
+TYPES = (F32, *(t for t, base in STORAGE.items() if base == F32))
+COPY = "copy"
+
+
+def product(t: ScalarType, rows: int, columns: int) -> lp.Program:
+    """The product of a matrix of weights, stored as a type, with a vector."""
+    weight = "v" if t == F32 else "f32(v)"
+    return lp.parse(f"""
+        def product_{t}(w: [{rows}][{columns}]{t}, x: [{columns}]f32) =
+          w |> map(row => zip(row, x) |> map((v, y) => {weight} * y) |> reduce(add, 0))
+    """)
+
+
+def copied(rows: int, columns: int) -> lp.Program:
+    """A copy of as many bytes as the weights have in f32."""
+    return lp.parse(f"def copied(x: [{rows * columns}]f32) = x |> map(y => y)")
+
+
+def fastest(program: lp.Program, session: Session, folder: Path, samples: int) -> Loaded:
+    """The fastest candidate of a campaign, loaded."""
+    db = folder / f"{program.name}.db"
+    campaign = lp.explore(program, samples, db=db, device=session.device)
+    row = min((r for r in campaign.rows if r.time_ns), key=lambda r: r.time_ns or 0)
+    candidate = lp.space(program, session.device).exactly(row.assignment)
+    print(f"{program.name}: {len(campaign.rows)} candidates, {candidate.label}", flush=True)
+    return session.load(compile_candidate(candidate.skeleton, candidate.point))
+
+
+def main() -> None:
+    """Prints a row for each type."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=4096)
+    parser.add_argument("--columns", type=int, default=4096)
+    parser.add_argument("--samples", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--device", default=None)
+    given = parser.parse_args()
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(-1, 1, (given.rows, given.columns)).astype(np.float32)
+    x = rng.uniform(-1, 1, given.columns).astype(np.float32)
+    meant = weights.astype(np.float64) @ x
+    errors: dict[str, float] = {}
+    held: dict[str, Loaded] = {}
+    device = find_device(given.device)
+    with tempfile.TemporaryDirectory() as folder, Session(device) as session:
+        for t in TYPES:
+            program = product(t, given.rows, given.columns)
+            loaded = fastest(program, session, Path(folder), given.samples)
+            loaded.set_constants({})
+            stored = weights if t == F32 else lp.to_storage(weights, t)
+            result = loaded.run({"w": stored, "x": x})
+            errors[str(t)] = float(np.abs(result - meant).max() / np.abs(meant).max())
+            held[str(t)] = loaded
+        copy = fastest(copied(given.rows, given.columns), session, Path(folder), given.samples)
+        copy.set_constants({})
+        copy.run({"x": weights.reshape(-1)})
+        turns = {name: events(loaded) for name, loaded in {**held, COPY: copy}.items()}
+        samples, others = timed_alternately(turns, given.rounds)
+    times = {name: statistics.median(s["events"]) for name, s in samples.items()}
+    moved = 2 * weights.nbytes / times[COPY]  # GB/s
+    print(f"{device.name}, {device.platform}; others' share of the processors {others:.2f}")
+    print("| type | ms | f32 / it | MiB of weights | GB/s | of a copy | error |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for t in TYPES:
+        time, size = times[str(t)], weights.size * SCALAR_BYTES[t.name]
+        print(
+            f"| {t} | {time / 1e6:.2f} | {times['f32'] / time:.2f} | {size / 2**20:.0f} | "
+            f"{size / time:.1f} | {size / time / moved:.2f} | {errors[str(t)]:.1e} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
