@@ -64,7 +64,7 @@ BOUND = "bound"
 CANDIDATE_LIMIT = 60.0
 
 DIRECT_FIRST = 8
-"""How many direct candidates follow the first before forms by other algorithms are derived."""
+"""How many direct candidates follow the first before forms by other algorithms are lowered."""
 
 
 @entry("lp.space")
@@ -257,7 +257,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     The plainest candidate is the first (`plainest.py`); those of the search follow. Unless the user
     has conditions, it is measured before the families other than `plain` are derived. If the
     program also has forms with other algorithms, a few candidates of the search that compute
-    directly are measured before these forms are derived.
+    directly are tried before these forms are lowered.
 
     `time_limit` ends this call that many seconds after it began, or after `began`, a time of
     `time.monotonic`; the candidate in progress is tried in the next call. `candidate_limit` is the
