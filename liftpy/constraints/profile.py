@@ -2,26 +2,36 @@
 
 profile:mali-g72        a file of the folder `profiles` next to this module
 profile:./board.toml    a file of the user
+profile:./board.json    the same keys and tables as JSON
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any, TypeAlias, cast, get_args
 
 from liftpy.constraints.device import PROFILE, Device, Kind
+from liftpy.constraints.hardware import (
+    EACH_CACHE,
+    EXAMPLES,
+    FIGURES,
+    is_count,
+    is_figure,
+    wanted_figure,
+)
 from liftpy.errors import SyntaxRefused, UnknownName
 from liftpy.files.reading import MIB, read_text
 from liftpy.ir.source import Source, Span
 
 FOLDER = Path(__file__).with_name("profiles")
-SUFFIX = ".toml"
+SUFFIX, JSON = ".toml", ".json"
 
 TEXTS = ("name", "vendor", "type", "opencl_c")
 """The keys of a profile that are not limits: `key = "text"`."""
@@ -37,7 +47,10 @@ NUMBERS = (
 )
 SIZES, EXTENSIONS = "max_work_item_sizes", "extensions"
 LIMITS = (*NUMBERS, SIZES, EXTENSIONS)
-"""The limits: each is a table with a `value` and its `source`."""
+"""The limits: each is a table with a `value` and its `source`.
+
+So is each figure of the hardware (`FIGURES`), all of which are optional.
+"""
 
 ASSUMED = "assumed"
 """The beginning of the source of a limit that no document states."""
@@ -50,11 +63,15 @@ Problem: TypeAlias = tuple[Span, str, str]
 
 @dataclass(frozen=True)
 class Profile:
-    """The limits of a device, each with its source. `name` is what follows `profile:`."""
+    """The limits of a device, each with its source. `name` is what follows `profile:`.
+
+    `figures` are those of the hardware that the profile states.
+    """
 
     name: str
     device: Device
     sources: Mapping[str, str]
+    figures: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def assumed(self) -> list[str]:
@@ -63,7 +80,12 @@ class Profile:
 
     def to_json(self) -> dict[str, Any]:
         """The profile as JSON data."""
-        return {"profile": self.name, **self.device.to_json(), "sources": dict(self.sources)}
+        return {
+            "profile": self.name,
+            **self.device.to_json(),
+            **self.figures,
+            "sources": dict(self.sources),
+        }
 
 
 def profiles() -> tuple[Profile, ...]:
@@ -77,7 +99,7 @@ def profile(name: str) -> Profile:
     Raises UnknownName if there is none, LiftError if the file cannot be read, and SyntaxRefused,
     with the line, if it is not a profile.
     """
-    if name.endswith(SUFFIX) or "/" in name:
+    if name.endswith((SUFFIX, JSON)) or "/" in name:
         path = Path(name)
     else:
         path = FOLDER / f"{name.casefold()}{SUFFIX}"
@@ -96,12 +118,16 @@ def profile(name: str) -> Profile:
 def read(text: str, name: str) -> Profile:
     """The profile in a text."""
     source = Source(text)
+    kind = "JSON" if name.endswith(JSON) else "TOML"
     try:
-        data = tomllib.loads(text)
+        data = loaded(text, kind)
     except tomllib.TOMLDecodeError as error:
         reason, at = located(source, str(error))
         what = f"the profile {name} is not a TOML file"
         raise source.refusal(SyntaxRefused, what, at, reason) from error
+    except json.JSONDecodeError as error:
+        what, at = f"the profile {name} is not a JSON file", Span(error.pos, error.pos + 1)
+        raise source.refusal(SyntaxRefused, what, at, error.msg) from error
     except (RecursionError, ValueError) as error:  # brackets in brackets, a number of 5000 digits
         what = (
             f"the profile {name} cannot be read: it is nested too deeply, or has too long a number"
@@ -116,7 +142,14 @@ def read(text: str, name: str) -> Profile:
     limits |= {key: tuple(limits[key]) for key in (SIZES, EXTENSIONS)}
     texts = {key: data[key] for key in TEXTS}
     device = Device(platform="profile", driver_version="", profile=name, **texts, **limits)
-    return Profile(name, device, {key: data[key]["source"] for key in LIMITS})
+    figures = {key: data[key]["value"] for key in FIGURES if key in data}
+    return Profile(name, device, {k: data[k]["source"] for k in (*LIMITS, *figures)}, figures)
+
+
+def loaded(text: str, kind: str) -> dict[str, Any]:
+    """The data of a text. A JSON text that is not an object has no keys, which `problems` names."""
+    data = json.loads(text) if kind == "JSON" else tomllib.loads(text)
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 
 
 def located(source: Source, message: str) -> tuple[str, Span]:
@@ -132,8 +165,8 @@ def located(source: Source, message: str) -> tuple[str, Span]:
 def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what is wrong with a profile: where, what, and how to fix it."""
     for key in data:
-        if key not in TEXTS and key not in LIMITS:
-            near = difflib.get_close_matches(key, (*TEXTS, *LIMITS), n=1)
+        if key not in (*TEXTS, *LIMITS, *FIGURES):
+            near = difflib.get_close_matches(key, (*TEXTS, *LIMITS, *FIGURES), n=1)
             hint = f"did you mean `{near[0]}`?" if near else f"known limits: {', '.join(LIMITS)}"
             yield place_of(source, key), f"no limit is named `{key}`", hint
     for key in TEXTS:
@@ -150,6 +183,31 @@ def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
             yield end_of(source), f"it has no limit `{key}`", why
         else:
             yield from problems_of_limit(source, key, data[key])
+    figures = [key for key in FIGURES if key in data]
+    for key in figures:
+        yield from problems_of_limit(source, key, data[key])
+    yield from problems_of_caches(source, data, [key for key in EACH_CACHE if key in figures])
+
+
+def problems_of_caches(
+    source: Source, data: Mapping[str, Any], keys: list[str]
+) -> Iterator[Problem]:
+    """Yield the figures that do not have a value for each cache. The others are valid."""
+    counts = {key: len(data[key]["value"]) for key in keys if is_valid(key, data[key])}
+    many = counts.get("cache_sizes")
+    for key, count in counts.items():
+        if many is None:
+            what = f"it has `{key}` and no `cache_sizes`"
+            why = f"write a table [cache_sizes] with {count} values"
+            yield place_of(source, key), what, why
+        elif count != many:
+            what = f"`{key}` has {count} values, and there are {many} caches in `cache_sizes`"
+            yield place_of(source, key, "value"), what, "write one value for each cache"
+
+
+def is_valid(key: str, table: Any) -> bool:
+    """Whether a table has a valid value of a figure."""
+    return isinstance(table, dict) and fits(key, cast("dict[str, Any]", table).get("value"))
 
 
 def problems_of_limit(source: Source, key: str, table: Any) -> Iterator[Problem]:
@@ -174,40 +232,40 @@ def problems_of_limit(source: Source, key: str, table: Any) -> Iterator[Problem]
 
 
 def fits(key: str, value: Any) -> bool:
-    """Whether a value is valid for a limit."""
+    """Whether a value is valid for a limit or a figure."""
+    if key in FIGURES:
+        return is_figure(key, value)
     if key == EXTENSIONS:
         return isinstance(value, list) and all(type(v) is str for v in cast("list[Any]", value))
     if key == SIZES:
         sizes = cast("list[Any]", value)
-        return isinstance(value, list) and len(sizes) == 3 and all(map(positive, sizes))
-    return positive(value)
-
-
-def positive(value: Any) -> bool:
-    """Whether a value is an integer above 0 that fits into 63 bits; `true` is not one."""
-    return type(value) is int and 1 <= value < 2**63
+        return isinstance(value, list) and len(sizes) == 3 and all(map(is_count, sizes))
+    return is_count(value)
 
 
 def wanted(key: str) -> str:
-    """A description of the values of a limit."""
+    """A description of the values of a limit or a figure."""
+    if key in FIGURES:
+        return wanted_figure(key)
     if key == EXTENSIONS:
         return "a list of its extensions"
     return f"{'three whole numbers' if key == SIZES else 'a whole number'} from 1 to 2^63 - 1"
 
 
 def example(key: str) -> str:
-    """An example value of a limit."""
-    return {EXTENSIONS: '["cl_khr_fp16"]', SIZES: "[256, 256, 256]"}.get(key, "256")
+    """An example value of a limit or a figure."""
+    known = {EXTENSIONS: '["cl_khr_fp16"]', SIZES: "[256, 256, 256]", **EXAMPLES}
+    return known.get(key, "256")
 
 
 def place_of(source: Source, key: str, part: str | None = None) -> Span:
     """The position of a key, or of a part of its table; the end of the text if not found."""
     quoted = rf"[\"']?{re.escape(key)}[\"']?"
     found = re.search(
-        rf"^[ \t]*(\[[ \t]*)?{quoted}(?=[ \t]*[\].=])[^\n#]*", source.text, re.MULTILINE
+        rf"^[ \t]*(\[[ \t]*)?{quoted}(?=[ \t]*[\].=:])[^\n#]*", source.text, re.MULTILINE
     )
     if found is not None and part is not None:
-        inner = re.compile(rf"^[ \t]*[\"']?{re.escape(part)}[\"']?[ \t]*=[^\n]*", re.MULTILINE)
+        inner = re.compile(rf"^[ \t]*[\"']?{re.escape(part)}[\"']?[ \t]*[=:][^\n]*", re.MULTILINE)
         found = inner.search(source.text, found.end()) or found
     if found is None:
         return end_of(source)

@@ -1,6 +1,8 @@
 """Devices that are not attached: what their files say, and what is said of files that are wrong."""
 
+import json
 import os
+import tomllib
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +18,7 @@ from liftpy.opencl.session import Session
 from tests.cli.said import PROGRAM
 
 TEXT = (FOLDER / "mali-g72.toml").read_text(encoding="utf-8")
-KNOWN = ["adreno-650", "desktop-gpu", "mali-g610", "mali-g72"]
+KNOWN = ["adreno-650", "desktop-gpu", "mali-g610", "mali-g72", "power10", "xeon-silver-4208"]
 
 
 def test_the_profiles_are_listed():
@@ -26,10 +28,10 @@ def test_the_profiles_are_listed():
 @pytest.mark.parametrize("name", KNOWN)
 def test_every_limit_has_its_source(name):
     found = profile(name)
-    assert found.sources.keys() == set(LIMITS)
+    assert found.sources.keys() == {*LIMITS, *found.figures}
     assert all(len(source) > 10 for source in found.sources.values())
     assert found.device.profile == name
-    assert set(found.assumed) <= set(LIMITS)
+    assert set(found.assumed) <= {*LIMITS, *found.figures}
 
 
 def test_the_mali_g72_is_that_of_the_published_search():
@@ -160,3 +162,45 @@ def test_a_file_that_is_not_there_is_said(tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")
     with pytest.raises(LiftError, match="cannot be read: it is a pipe, not a file"):
         profile(str(tmp_path / "pipe.toml"))
+
+
+XEON = (FOLDER / "xeon-silver-4208.toml").read_text(encoding="utf-8")
+WRONG_FIGURES = {
+    "a headroom above 1": ("value = [0.9, 0.9, 0.9]", "value = [0.9, 1.9, 0.9]"),
+    "a latency too few": ("value = [14, 50, 200]", "value = [14, 200]"),
+    "no sizes of caches": ("[cache_sizes]\n", "[vector_registers]\n"),
+    "a clock that is a fraction": ("value = 2100", "value = 2.1"),
+    "a micro-kernel of one number": ("value = [16, 24]", "value = [16]"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_FIGURES)
+def test_hardware_that_cannot_be_is_refused_with_the_line(golden, name):
+    old, new = WRONG_FIGURES[name]
+    assert old in XEON
+    text = XEON.replace(old, new, 1)
+    if name == "no sizes of caches":
+        text = XEON[: XEON.index("[cache_sizes]")] + XEON[XEON.index("[cache_units]") :]
+    with pytest.raises(SyntaxRefused) as refusal:
+        read(text, "./board.toml")
+    golden(str(refusal.value))
+
+
+def test_a_profile_may_be_json(tmp_path, golden):
+    data = tomllib.loads(XEON)
+    path = tmp_path / "board.json"
+    path.write_text(json.dumps(data, indent=2), encoding="utf-8")
+    device, known = find_device(f"{PROFILE}{path}"), find_device("profile:xeon-silver-4208")
+    assert device == replace(known, profile=str(path))
+    assert profile(str(path)).figures == profile("xeon-silver-4208").figures
+    wrong = {
+        "cut off": path.read_text(encoding="utf-8")[:-9],
+        "a list": "[1]",
+        "a wrong value": json.dumps(data | {"clock": {"value": 0, "source": "x"}}, indent=2),
+    }
+    said: list[str] = []
+    for name, text in wrong.items():
+        with pytest.raises(SyntaxRefused) as refusal:
+            read(text, "./board.json")
+        said.append(f"{name}: {refusal.value}\n")
+    golden("".join(said))

@@ -1,0 +1,142 @@
+"""The hardware of a device: from its profile, from the operating system, or assumed."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from liftpy.constraints.device import Device
+from liftpy.constraints.hardware import FIGURES, Hardware
+from liftpy.constraints.profile import profile
+
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
+PROCESSOR = Path("/proc/cpuinfo")
+
+PIPES = 2
+"""The vector units that compute multiply-adds, of a processor whose profile does not say more."""
+
+
+def hardware_of(device: Device) -> Hardware:
+    """The hardware of a device, each figure with its source.
+
+    What neither its profile nor, for a processor of this machine, the operating system states is
+    assumed.
+    """
+    values, sources = assumed(device)
+    if device.profile:
+        known = profile(device.profile)
+        found: Mapping[str, Any] = known.figures
+        said: Mapping[str, str] = known.sources
+    elif device.type == "CPU":
+        found, said = of_this_machine()
+    else:
+        found, said = {}, {}
+    many = len(found.get("cache_sizes", values["cache_sizes"]))
+    for key in FIGURES:
+        if key in found:
+            values[key], sources[key] = found[key], said[key]
+        elif key in ("cache_units", "cache_latencies", "headroom"):
+            values[key] = for_caches(values[key], many)
+    return Hardware.of(values, sources)
+
+
+def for_caches(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:
+    """Assumed values for another number of caches; the last one is that of the last level."""
+    *front, last = values
+    filled = [*front, *[front[-1] if front else last] * many][: many - 1]
+    return (*filled, last)
+
+
+def assumed(device: Device) -> tuple[dict[str, Any], dict[str, str]]:
+    """Figures of a device of which only its limits are known."""
+    width = max(device.vector_width, 1)
+    if device.type == "CPU":
+        values: dict[str, Any] = {
+            "cache_sizes": (32 << 10, 1 << 20, 16 << 20),
+            "cache_units": (1, 1, device.compute_units),
+            "cache_line": 64,
+            "cache_latencies": (14, 50, 200),
+            "outstanding_misses": 10,
+            "vector_registers": 32 if width >= 16 else 16,
+            "flops_per_cycle": 2 * PIPES * width,
+            "clock": 3000,
+        }
+    else:
+        values = {
+            "cache_sizes": (16 << 10, 1 << 20),
+            "cache_units": (1, device.compute_units),
+            "cache_line": 64,
+            "cache_latencies": (150, 400),
+            "outstanding_misses": 64,
+            "vector_registers": 256,
+            "flops_per_cycle": 2 * 32 * width,
+            "clock": 800,
+        }
+    values |= {"headroom": (0.9,) * len(values["cache_sizes"]), "micro_kernel": (16, 24)}
+    kind = "processor" if device.type == "CPU" else "GPU"
+    return values, dict.fromkeys(values, f"assumed: usual for a {kind}")
+
+
+@functools.cache
+def of_this_machine() -> tuple[dict[str, Any], dict[str, str]]:
+    """The caches and the clock of this machine's processor, as far as Linux states them."""
+    values = caches(CACHES)
+    sources = dict.fromkeys(values, f"{CACHES}")
+    mhz, where = clock(FREQUENCY, PROCESSOR)
+    if mhz:
+        values["clock"], sources["clock"] = mhz, str(where)
+    return values, sources
+
+
+def caches(folder: Path) -> dict[str, Any]:
+    """Sizes, sharing and line of the caches for data that a folder of sysfs describes."""
+    found: dict[int, tuple[int, int, int]] = {}
+    for index in sorted(folder.glob("index*")):
+        said = {
+            name: content(index / name)
+            for name in ("level", "type", "size", "coherency_line_size", "shared_cpu_list")
+        }
+        size = re.fullmatch(r"(\d+)K", said["size"])
+        numbers = said["level"].isdecimal() and said["coherency_line_size"].isdecimal()
+        if said["type"] not in ("Data", "Unified") or size is None or not numbers:
+            continue
+        line = int(said["coherency_line_size"])
+        found[int(said["level"])] = int(size[1]) << 10, units(said["shared_cpu_list"]), line
+    levels = [found[level] for level in sorted(found)]
+    if not levels or 0 in (line for *_, line in levels):
+        return {}
+    return {
+        "cache_sizes": tuple(size for size, _, _ in levels),
+        "cache_units": tuple(shared for _, shared, _ in levels),
+        "cache_line": levels[0][2],
+    }
+
+
+def units(text: str) -> int:
+    """The number of processors in a list of sysfs.
+
+    >>> units("0-3,8")
+    5
+    >>> units("")
+    1
+    """
+    ranges = [part.partition("-") for part in text.split(",") if part]
+    return sum(int(last or first) - int(first) + 1 for first, _, last in ranges) or 1
+
+
+def clock(frequency: Path, processor: Path) -> tuple[int, Path]:
+    """The clock in MHz and the file that states it; 0 if neither file does."""
+    text = content(frequency)
+    if text.isdecimal():
+        return int(text) // 1000, frequency
+    found = re.search(r"^cpu MHz\s*:\s*(\d+)", content(processor), re.MULTILINE)
+    return (int(found[1]) if found else 0), processor
+
+
+def content(path: Path) -> str:
+    """The text of a file of the operating system, without white space around it; "" if absent."""
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
