@@ -1,0 +1,126 @@
+"""Which level serves each access: the smallest cache that holds what lies between two uses.
+
+Between two uses of a line, a loop touches the data of one of its iterations. If a cache has room
+for these, it still has the line when it is used again. So the lines that an array fetches into a
+cache in all iterations of a loop are the distinct ones if that data fits; otherwise they are those
+of one iteration, times the number of iterations.
+
+Note [Between two uses]. If the loops inside a loop do not change the address, each of their
+iterations touches the same data of the array. The last use in one iteration of the outer loop and
+the first use in the next are then an iteration of the innermost of these loops apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from liftpy.constraints.hardware import Hardware
+from liftpy.traffic.nest import Access, Axes, Loop, Nest, accesses_in
+
+
+@dataclass
+class Reuse:
+    """The lines that each array of a nest fetches into a cache, for caches of any size."""
+
+    nest: tuple[Nest, ...]
+    line: int
+    _sizes: dict[int, int] = field(default_factory=dict[int, int])
+
+    def fetched(self, room: int) -> dict[str, int]:
+        """For each array, the lines that are fetched into a cache with room for so many bytes."""
+        arrays = dict.fromkeys(access.array for access in accesses_in(self.nest))
+        return {array: self._in_body(self.nest, array, room, frozenset()) for array in arrays}
+
+    def distinct(self, accesses: Sequence[Access], varying: Axes) -> int:
+        """The distinct lines of accesses to one array; equal addresses are counted once."""
+        return max((access.lines(varying, self.line) for access in accesses), default=0)
+
+    def size(self, loop: Loop) -> int:
+        """The bytes that one iteration of a loop touches."""
+        if id(loop) not in self._sizes:
+            self._sizes[id(loop)] = self._bytes(loop.accesses, loop.inner)
+        return self._sizes[id(loop)]
+
+    def _bytes(self, accesses: Sequence[Access], varying: Axes) -> int:
+        by_array: dict[str, list[Access]] = {}
+        for access in accesses:
+            by_array.setdefault(access.array, []).append(access)
+        return self.line * sum(self.distinct(mine, varying) for mine in by_array.values())
+
+    def _in_loop(self, loop: Loop, array: str, room: int) -> int:
+        if self._between(loop, array) <= room:
+            mine = [access for access in loop.accesses if access.array == array]
+            return self.distinct(mine, loop.inner | {loop.axis})
+        return loop.trips * self._in_body(loop.body, array, room, loop.inner)
+
+    def _between(self, loop: Loop, array: str) -> int:
+        """The bytes that are touched between two uses: see Note [Between two uses]."""
+        while True:
+            mine = [
+                part
+                for part in loop.body
+                if array in (part.arrays if isinstance(part, Loop) else {part.array})
+            ]
+            match mine:
+                case [Loop() as only] if only.trips == 1 or all(
+                    only.axis not in access.axes
+                    for access in only.accesses
+                    if access.array == array
+                ):
+                    loop = only
+                case _:
+                    return self.size(loop)
+
+    def _in_body(self, body: tuple[Nest, ...], array: str, room: int, varying: Axes) -> int:
+        parts = [p for p in body if array in (p.arrays if isinstance(p, Loop) else {p.array})]
+        everything = [*accesses_in(body)]
+        mine = [access for access in everything if access.array == array]
+        if len(parts) > 1 and self._bytes(everything, varying) <= room:
+            return self.distinct(mine, varying)
+        loops = sum(self._in_loop(part, array, room) for part in parts if isinstance(part, Loop))
+        direct = [part for part in parts if isinstance(part, Access)]
+        return loops + self.distinct(direct, frozenset())
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The lines that each level serves to a nest: one number for each cache after the first.
+
+    The last is memory's. `stored` are the lines that are written back to memory.
+    """
+
+    served: tuple[int, ...]
+    stored: int = 0
+
+    def __add__(self, other: Traffic) -> Traffic:
+        pairs = zip(self.served, other.served, strict=True)
+        return Traffic(tuple(a + b for a, b in pairs), self.stored + other.stored)
+
+    def times(self, factor: float) -> Traffic:
+        """The traffic of so many equal nests."""
+        return Traffic(tuple(round(n * factor) for n in self.served), round(self.stored * factor))
+
+
+def by_array(nest: tuple[Nest, ...], hardware: Hardware) -> Mapping[str, Traffic]:
+    """The traffic of each array of a nest.
+
+    What a store changes is written back. A line of an array that is only stored past the caches is
+    not fetched.
+    """
+    reuse = Reuse(nest, hardware.cache_line)
+    rooms = [hardware.room(k) for k in range(len(hardware.cache_sizes))]
+    fetched = [reuse.fetched(room) for room in rooms]
+    found: dict[str, Traffic] = {}
+    for array in fetched[0]:
+        counts = [max(0, each[array]) for each in fetched]
+        counts = [min(counts[: k + 1]) for k in range(len(counts))]  # a larger cache fetches less
+        served = [near - far for near, far in itertools.pairwise(counts)]
+        mine = [access for access in accesses_in(nest) if access.array == array]
+        stored = counts[-1] if any(access.stores for access in mine) else 0
+        if all(access.nontemporal for access in mine):
+            found[array] = Traffic((*(0 for _ in served), 0), stored)
+        else:
+            found[array] = Traffic((*served, counts[-1]), stored)
+    return found
