@@ -81,13 +81,26 @@ def compile_program(lowered: LoweredProgram) -> Compilation:
     run, C is printed, and buffers are allocated.
     """
     with collection_paused():
-        check_unrolled(lowered)
-        cut = chain(lowered)
+        cut = chain_of(lowered)
         names = buffer_names(cut)
-        loops = tuple(in_loop_ir(kernel, names, ON_NESTS) for kernel in cut.kernels)
+        loops = loops_of(cut, names)
         passed = tuple(optimized(code, PASSES) for code in loops)
         module, kernels = assemble(lowered, cut, names, passed)
     return Compilation(lowered, cut, loops, passed, kernels, module)
+
+
+def chain_of(lowered: LoweredProgram) -> Chain:
+    """The kernels of a lowered program whose sizes are numbers.
+
+    Raises TypeRefused if one would be unrolled to too many steps.
+    """
+    check_unrolled(lowered)
+    return chain(lowered)
+
+
+def loops_of(cut: Chain, names: dict[str, str]) -> tuple[LoopKernel, ...]:
+    """Each kernel in the loop IR, before the passes on it; `names` has the names of the buffers."""
+    return tuple(in_loop_ir(kernel, names, ON_NESTS) for kernel in cut.kernels)
 
 
 def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, str | int]) -> Module:

@@ -12,9 +12,10 @@ the first use in the next are then an iteration of the innermost of these loops 
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 from liftpy.constraints.hardware import Hardware
 from liftpy.traffic.nest import Access, Axes, Loop, Nest, accesses_in
@@ -22,10 +23,15 @@ from liftpy.traffic.nest import Access, Axes, Loop, Nest, accesses_in
 
 @dataclass
 class Reuse:
-    """The lines that each array of a nest fetches into a cache, for caches of any size."""
+    """The lines that each array of a nest fetches into a cache, for caches of any size.
+
+    `around` are the axes of compute units that share the cache and run the nest side by side: they
+    vary in each of its steps.
+    """
 
     nest: tuple[Nest, ...]
     line: int
+    around: frozenset[str] = frozenset()
     _sizes: dict[int, int] = field(default_factory=dict[int, int])
 
     def fetched(self, room: int) -> dict[str, int]:
@@ -35,6 +41,7 @@ class Reuse:
 
     def distinct(self, accesses: Sequence[Access], varying: Axes) -> int:
         """The distinct lines of accesses to one array; equal addresses are counted once."""
+        varying = varying | self.around
         return max((access.lines(varying, self.line) for access in accesses), default=0)
 
     def size(self, loop: Loop) -> int:
@@ -98,25 +105,30 @@ class Traffic:
         pairs = zip(self.served, other.served, strict=True)
         return Traffic(tuple(a + b for a, b in pairs), self.stored + other.stored)
 
-    def times(self, factor: float) -> Traffic:
-        """The traffic of so many equal nests."""
-        return Traffic(tuple(round(n * factor) for n in self.served), round(self.stored * factor))
 
+def by_array(
+    nest: tuple[Nest, ...], hardware: Hardware, units: Sequence[tuple[str, int]] = ()
+) -> Mapping[str, Traffic]:
+    """The traffic of each array of a nest, on all compute units that run it side by side.
 
-def by_array(nest: tuple[Nest, ...], hardware: Hardware) -> Mapping[str, Traffic]:
-    """The traffic of each array of a nest.
-
-    What a store changes is written back. A line of an array that is only stored past the caches is
-    not fetched.
+    `units` has the axes that number these units, with their trips. What a store changes is written
+    back. A line of an array that is only stored past the caches is not fetched.
     """
-    reuse = Reuse(nest, hardware.cache_line)
-    rooms = [hardware.room(k) for k in range(len(hardware.cache_sizes))]
-    fetched = [reuse.fetched(room) for room in rooms]
+    many = math.prod(count for _, count in units)
+    axes = frozenset(axis for axis, _ in units)
+    alone, together = (Reuse(nest, hardware.cache_line, around) for around in (frozenset(), axes))
+    fetched: list[dict[str, int]] = []
+    for k, sharing in enumerate(hardware.cache_units):
+        room = hardware.room(k)
+        if sharing >= many:
+            fetched.append(together.fetched(room))
+        else:
+            own = alone.fetched(room // sharing)
+            fetched.append({array: many * count for array, count in own.items()})
     found: dict[str, Traffic] = {}
     for array in fetched[0]:
-        counts = [max(0, each[array]) for each in fetched]
-        counts = [min(counts[: k + 1]) for k in range(len(counts))]  # a larger cache fetches less
-        served = [near - far for near, far in itertools.pairwise(counts)]
+        counts = [*accumulate((each[array] for each in fetched), min)]  # larger caches fetch less
+        served = [near - far for near, far in pairwise(counts)]
         mine = [access for access in accesses_in(nest) if access.array == array]
         stored = counts[-1] if any(access.stores for access in mine) else 0
         if all(access.nontemporal for access in mine):

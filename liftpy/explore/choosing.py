@@ -1,0 +1,327 @@
+"""`lp.choose`: the candidate with the least modelled time; no kernel runs.
+
+Time adds up over stages, so each stage is chosen by itself. Of a stage, many draws are ordered by
+the figures of `search/cost_model.py`, which take microseconds. The first ones, and variants of the
+best of them, are modelled (`liftpy.traffic`), which takes as long as generating code. Deriving the
+space takes longer than both in most programs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from liftpy.constraints.device import Device
+from liftpy.constraints.hardware import Hardware
+from liftpy.constraints.rng import Rng
+from liftpy.deadline import check
+from liftpy.errors import Unsatisfiable
+from liftpy.explore.exploring import space_of
+from liftpy.explore.search.cost_model import GUESS, figures
+from liftpy.explore.search.local import with_sizes
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.member import Drawn, Member, everything, subseed
+from liftpy.explore.space.product import Product
+from liftpy.explore.space.settings import Fixed
+from liftpy.explore.space.space import Space
+from liftpy.ir.entry import entry
+from liftpy.ir.expr import Program
+from liftpy.traffic.machine import hardware_of
+from liftpy.traffic.time import Modelled, modelled
+
+DRAWS = 1536  # draws of a stage that are ordered by figures, over all of its skeletons
+FEW = 8  # at least so many of each skeleton
+MODELLED = 16  # of these, how many are modelled
+ROUNDS = 3  # how often variants of the best are modelled
+VARIANTS = 8  # how many in each round
+HOPELESS = 1.5  # a partition is left if some of its stages take this many times the best time
+
+
+@dataclass(frozen=True)
+class Model:
+    """A candidate with its modelled time; `alike` names the family or partition that it is of."""
+
+    candidate: Candidate
+    modelled: Modelled
+    alike: str
+
+    @property
+    def milliseconds(self) -> float:
+        """The modelled time."""
+        return self.modelled.milliseconds
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The candidate with the least modelled time, and the best of each other family or partition.
+
+    `left` are the partitions some of whose stages take longer than the best candidate, with that
+    modelled time in milliseconds; their other stages were not modelled. `drawn` candidates (of
+    stages) were ordered by figures, and `considered` of them modelled. `deriving` and `choosing`
+    are the seconds that deriving the space and choosing in it took.
+    """
+
+    best: Model
+    others: tuple[Model, ...]
+    left: Mapping[str, float]
+    hardware: Hardware
+    drawn: int
+    considered: int
+    deriving: float
+    choosing: float
+
+    @property
+    def candidate(self) -> Candidate:
+        """The chosen candidate."""
+        return self.best.candidate
+
+    @property
+    def assignment(self) -> Mapping[str, str | int]:
+        """Its choices and sizes, as `lp.compile` takes them."""
+        return self.best.candidate.assignment
+
+    def why_worse(self, other: Model) -> str:
+        """The part of the modelled time in which another candidate loses most."""
+        mine, theirs = self.best.modelled.parts, other.modelled.parts
+        part = max(theirs, key=lambda name: theirs[name] - mine[name])
+        return f"{WORDS.get(part, part)}: {theirs[part]:.3g} ms instead of {mine[part]:.3g} ms"
+
+    def to_json(self) -> dict[str, Any]:
+        """The choice as JSON data."""
+        return {
+            "program": self.candidate.program.name,
+            "id": self.candidate.key,
+            "assignment": self.candidate.assignment,
+            **self.best.modelled.to_json(),
+            "others": [
+                {
+                    "id": other.candidate.key,
+                    "assignment": other.candidate.assignment,
+                    "modelled_ms": other.milliseconds,
+                    "modelled_parts_ms": other.modelled.parts,
+                    "why_worse": self.why_worse(other),
+                }
+                for other in self.others
+            ],
+            "left": dict(self.left),
+            "drawn": self.drawn,
+            "considered": self.considered,
+            "deriving_s": self.deriving,
+            "choosing_s": self.choosing,
+            "hardware": self.hardware.to_json(),
+        }
+
+
+WORDS = {
+    "operations": "operations",
+    "loads": "loads from L1",
+    "launches": "launches",
+    "memory": "waiting for memory",
+    "L2": "waiting for L2",
+    "L3": "waiting for L3",
+}
+"""The parts of a modelled time in words."""
+
+
+@entry("lp.choose")
+def choose(
+    program: Program,
+    device: Device | str | None = None,
+    *,
+    memory_limit: int | None = None,
+    max_error: float | None = None,
+    sizes: Mapping[str, int] | None = None,
+    where: Sequence[str] = (),
+    fixed: Fixed | None = None,
+) -> Choice:
+    """The candidate with the least modelled time on a device, without running a kernel.
+
+    The arguments are those of `lp.space`; a profile will do as a device. The time is that of a
+    model of operations and memory traffic (docs/choosing.md): it orders candidates, and `lp.explore`
+    finds faster ones. Raises Unsatisfiable if there is no candidate.
+
+    >>> import liftpy as lp
+    >>> choice = lp.choose(lp.workload("matmul/64x64x64"), "profile:xeon-silver-4208")
+    >>> choice.best.milliseconds < 1
+    True
+    """
+    started = time.perf_counter()
+    space = space_of(
+        program,
+        device,
+        memory_limit=memory_limit,
+        max_error=max_error,
+        sizes=sizes,
+        where=where,
+        fixed=fixed,
+    )
+    return chosen(space, time.perf_counter() - started, memory_limit)
+
+
+def chosen(space: Space, deriving: float = 0.0, memory_limit: int | None = None) -> Choice:
+    """The choice in a space that took so many seconds to derive."""
+    started = time.perf_counter()
+    if not space.possible:
+        raise Unsatisfiable(space.why_empty(memory_limit))
+    chooser = Chooser(space, hardware_of(space.device))
+    best, *others = sorted(chooser.models(), key=lambda model: model.milliseconds)
+    return Choice(
+        best,
+        tuple(others),
+        chooser.left,
+        chooser.hardware,
+        chooser.drawn,
+        chooser.considered,
+        deriving,
+        time.perf_counter() - started,
+    )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A candidate of a stage, with its modelled time; None if it runs in the prepare phase."""
+
+    drawn: Drawn
+    modelled: Modelled | None
+
+    @property
+    def milliseconds(self) -> float:
+        """The modelled time."""
+        return 0.0 if self.modelled is None else self.modelled.milliseconds
+
+
+@dataclass
+class Chooser:
+    """The search for the least modelled time in a space."""
+
+    space: Space
+    hardware: Hardware
+    left: dict[str, float] = field(default_factory=dict[str, float])
+    drawn: int = 0
+    considered: int = 0
+    _stages: dict[tuple[tuple[int, ...], bool], Stage] = field(
+        default_factory=dict[tuple[tuple[int, ...], bool], Stage]
+    )
+
+    def models(self) -> list[Model]:
+        """The best candidate of each family and of each partition that is not hopeless."""
+        found: list[Model] = []
+        families: dict[str, list[Member]] = {}
+        for member in self.space.members:
+            if member.possible:
+                families.setdefault(member.family, []).append(member)
+        for family, members in families.items():
+            found.append(self.model([self.stage(members, constant=False)], family))
+        for product in self.space.products:
+            for part in product.summands if product.possible else ():
+                bound = min((m.milliseconds for m in found), default=float("inf"))
+                stages = self.stages(part, HOPELESS * bound)
+                if stages is not None:
+                    drawn = part.made([stage.drawn for stage in stages])
+                    found.append(self.model(stages, product.key, drawn))
+        return found
+
+    def model(self, stages: list[Stage], alike: str, drawn: Drawn | None = None) -> Model:
+        """The candidate that these stages make."""
+        skeleton, sizes = drawn or stages[0].drawn
+        timed = (stage.modelled for stage in stages)
+        kernels = tuple(k for one in timed if one is not None for k in one.kernels)
+        made = Candidate(self.space.program, skeleton, tuple(sizes.items()))
+        return Model(made, Modelled(kernels, self.hardware), alike)
+
+    def stages(self, product: Product, bound: float) -> list[Stage] | None:
+        """The best of each stage of a partition; None if some of them take longer than a bound."""
+        made: list[Stage] = []
+        for k, (stage, group) in enumerate(
+            zip(product.partition.stages, product.groups, strict=True)
+        ):
+            of = stage.program
+            last = k == len(product.groups) - 1
+            constant = not last and all(p.name in of.constants for p in of.params)
+            made.append(self.stage(group, constant=constant))
+            spent = sum(one.milliseconds for one in made)
+            if spent > bound and not last:
+                self.left[product.key] = spent
+                return None
+        return made
+
+    def stage(self, members: Sequence[Member], *, constant: bool) -> Stage:
+        """The best of the skeletons of a stage; equal stages are chosen once."""
+        key = tuple(map(id, members)), constant
+        if key not in self._stages:
+            self._stages[key] = self._chosen(members, constant=constant)
+        return self._stages[key]
+
+    def _chosen(self, members: Sequence[Member], *, constant: bool) -> Stage:
+        ordered = self.ordered(members)
+        if constant:  # computed once, before the runs
+            return Stage(drawn_of(ordered[0][1]), None)
+        known: dict[str, tuple[Member, Stage]] = {}
+        for member, candidate in varied(ordered)[:MODELLED]:
+            known[candidate.key] = member, self.modelled(candidate)
+        rng = Rng(subseed(0, members[0].key))
+        for _ in range(ROUNDS):
+            ranked = sorted(known.values(), key=lambda pair: pair[1].milliseconds)
+            for member, candidate in self.variants(ranked, rng):
+                if candidate.key not in known:
+                    known[candidate.key] = member, self.modelled(candidate)
+        return min((stage for _, stage in known.values()), key=lambda stage: stage.milliseconds)
+
+    def ordered(self, members: Sequence[Member]) -> list[tuple[Member, Candidate]]:
+        """Draws of each skeleton, in the order of their figures."""
+        each = max(FEW, DRAWS // len(members))
+        found = [
+            (member, self.candidate((member.skeleton, sizes)))
+            for member in members
+            if member.possible
+            for sizes in itertools.islice(member.points.draws(subseed(0, member.key)), each)
+        ]
+        self.drawn += len(found)
+        costs = [float(np.dot(figures(c, self.space.device), GUESS)) for _, c in found]
+        return [found[k] for k in sorted(range(len(found)), key=lambda k: costs[k])]
+
+    def variants(
+        self, ranked: Sequence[tuple[Member, Stage]], rng: Rng
+    ) -> Iterator[tuple[Member, Candidate]]:
+        """Variants of the best two in one or two sizes."""
+        for k in range(VARIANTS):
+            member, stage = ranked[min(k % 2, len(ranked) - 1)]
+            parent = self.candidate(stage.drawn)
+            changed = 1 + rng.below(2)
+            if parent.sizes:
+                found = with_sizes(self.space, member, parent, changed, everything, rng)
+                if found is not None:
+                    yield member, found
+
+    def candidate(self, drawn: Drawn) -> Candidate:
+        """A draw as a candidate."""
+        skeleton, sizes = drawn
+        return Candidate(self.space.program, skeleton, tuple(sizes.items()))
+
+    def modelled(self, candidate: Candidate) -> Stage:
+        """The model of a candidate of a stage."""
+        check()
+        self.considered += 1
+        lowered = candidate.skeleton.at(candidate.point)
+        return Stage(drawn_of(candidate), modelled(lowered, self.space.device, self.hardware))
+
+
+def drawn_of(candidate: Candidate) -> Drawn:
+    """The skeleton and the sizes of a candidate."""
+    return candidate.skeleton, candidate.point
+
+
+def varied(ordered: list[tuple[Member, Candidate]]) -> list[tuple[Member, Candidate]]:
+    """Candidates in an order in which the first of each skeleton comes before any second."""
+    ranks: dict[str, int] = {}
+    numbered: list[tuple[int, int]] = []
+    for k, (_, candidate) in enumerate(ordered):
+        rank = ranks.get(candidate.skeleton.key, 0)
+        ranks[candidate.skeleton.key] = rank + 1
+        numbered.append((rank, k))
+    return [ordered[k] for _, k in sorted(numbered)]

@@ -1,0 +1,216 @@
+"""From a kernel in the loop IR to the loops, accesses and operations of one compute unit.
+
+Work-items are loops too: those of a compute unit run one after the other, dimension 0 fastest. The
+outermost dimensions are divided among the units. Guards are taken to hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from liftpy.ir.nat import Atom, Nat, Quotient, Remainder, Var
+from liftpy.ir.types import size_bytes
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.tree import (
+    Block,
+    Cell,
+    Dot,
+    For,
+    If,
+    Let,
+    Operate,
+    Store,
+    Value,
+    accesses_of,
+    values_in,
+)
+from liftpy.traffic.nest import Access, Axis, Derived, Digit, Loop, Nest
+
+Names: TypeAlias = Mapping[str, tuple[Axis, ...]]
+"""The digits whose sum is an id or a counter."""
+
+SLOW = {"/": 8, "%": 16, "sqrt": 8, "exp": 16, "log": 16, "sin": 16, "cos": 16, "power": 32}
+"""How many multiply-adds an operator takes, if it is not one; assumed."""
+
+
+@dataclass
+class Counts:
+    """What one compute unit does in a kernel: operations and loads, by the width of vectors.
+
+    `loads` also has the stride in bytes from a work-item to the next; None if it is not constant.
+    """
+
+    operations: dict[int, float] = field(default_factory=dict[int, float])
+    loads: dict[tuple[int, int, int | None], float] = field(
+        default_factory=dict[tuple[int, int, int | None], float]
+    )
+
+
+@dataclass(frozen=True)
+class Work:
+    """A kernel as one compute unit runs it.
+
+    `shares` has the axes that number the units, with their trips. `first` is the number of
+    work-items of a unit in dimension 0, `private` the bytes of a work-item's private memory.
+    """
+
+    name: str
+    nest: tuple[Nest, ...]
+    counts: Counts
+    shares: tuple[tuple[str, int], ...]
+    first: int
+    private: int
+
+    @property
+    def units(self) -> int:
+        """The number of compute units that have work."""
+        return math.prod(count for _, count in self.shares)
+
+
+def work_of(code: LoopKernel, units: int) -> Work:
+    """The work of a kernel on a device with this number of compute units."""
+    groups = code.kernel.demand.groups
+    prefixes = ("wid", "lid") if groups else ("gid",)
+    sizes = {
+        "gid": code.global_size,
+        "lid": code.local_size,
+        "wid": tuple(g // s for g, s in zip(code.global_size, code.local_size, strict=True)),
+    }
+    dims = [(f"{prefix}{d}", sizes[prefix][d]) for prefix in prefixes for d in (2, 1, 0)]
+    left, trips, shares = units, dict(dims), list[tuple[str, int]]()
+    names: dict[str, tuple[Axis, ...]] = {}
+    for k, (name, count) in enumerate(dims):
+        taken = min(left, count) if k < 3 else 1
+        trips[name], left = -(-count // taken), -(-left // taken)
+        unit = Axis(f"unit of {name}", taken, trips[name])
+        shares += [(unit.name, taken)] if taken > 1 else []
+        names[name] = (Axis(name, trips[name]), unit)
+    if groups:
+        for d in range(3):
+            group = (replace(a, stride=a.stride * code.local_size[d]) for a in names[f"wid{d}"])
+            names[f"gid{d}"] = (*group, *names[f"lid{d}"])
+    reader = Reader(dims[-1][0])
+    body = reader.block(code.block, names, [(name, trips[name]) for name, _ in dims])
+    for name, _ in reversed(dims):
+        body = (Loop(name, trips[name], body),) if trips[name] > 1 else body
+    private = max(4, int(code.kernel.demand.private))
+    return Work(code.name, body, reader.counts, tuple(shares), trips[dims[-1][0]], private)
+
+
+@dataclass
+class Reader:
+    """Reads statements; `first` is the axis of work-items that are adjacent."""
+
+    first: str
+    counts: Counts = field(default_factory=Counts)
+
+    def block(
+        self, block: Block, names: Names, around: Sequence[tuple[str, int]]
+    ) -> tuple[Nest, ...]:
+        """The loops and accesses of a block inside loops with these axes and trips."""
+        parts: list[Nest] = []
+        accesses: dict[Access, list[int]] = {}
+        seen: set[Cell] = set()
+        for s in block:
+            if isinstance(s, For):
+                parts.append(self.loop(s, names, around))
+            elif isinstance(s, If):
+                for inner in (s.then, s.otherwise):
+                    parts += self.block(inner, names, around)
+            elif isinstance(s, Let | Store):
+                self.operations(s.value, math.prod(trips for _, trips in around))
+                for cell, stores in accesses_of(s):
+                    if cell.memory.space == "private" or (cell in seen and not stores):
+                        continue
+                    seen.add(cell)
+                    past = isinstance(s, Store) and s.nontemporal and stores
+                    access, offset = access_of(cell, names, stores=stores, past=past)
+                    self.load(access, cell, around)
+                    accesses.setdefault(access, []).append(offset)
+        merged = (replace(a, offsets=tuple(sorted({*o}))) for a, o in accesses.items())
+        return (*parts, *merged)
+
+    def loop(self, s: For, names: Names, around: Sequence[tuple[str, int]]) -> Loop:
+        """A loop. If its counter begins at an id, that is a digit of it."""
+        begin = s.first if isinstance(s.first, int) else 0
+        trips = max(1, -(-(s.bound - begin) // s.step))
+        axis = f"{s.counter} {len(around)}"
+        mine = Axis(axis, trips, s.step)
+        digits = (mine,) if isinstance(s.first, int) else (mine, *names.get(s.first, ()))
+        inner = {**names, s.counter: digits}
+        return Loop(axis, trips, self.block(s.body, inner, (*around, (axis, trips))))
+
+    def operations(self, value: Value, times: int) -> None:
+        """Counts the operations of an expression; a product that is added is part of the sum."""
+        fused: set[int] = set()
+        for part in values_in(value):
+            if isinstance(part, Operate) and part.op in ("+", "-"):
+                products = [p for p in part.parts if isinstance(p, Operate) and p.op == "*"]
+                fused |= {id(p) for p in products[:1]}
+            if isinstance(part, Operate | Dot) and id(part) not in fused:
+                width = part.parts[0].width if isinstance(part, Dot) else part.width
+                slots = SLOW.get(part.op, 1) if isinstance(part, Operate) else 1
+                known = self.counts.operations
+                known[width] = known.get(width, 0) + slots * times
+
+    def load(self, access: Access, cell: Cell, around: Sequence[tuple[str, int]]) -> None:
+        """Counts the executions of a load or store; loops around it that do not change it, do not.
+
+        What is loaded outside an inner loop stays in a register.
+        """
+        depends = [k for k, (axis, _) in enumerate(around) if axis in access.axes]
+        depth = depends[-1] + 1 if depends and not access.stores else 0
+        inside = around if access.stores else around[:depth]
+        times = math.prod(trips for _, trips in inside)
+        key = cell.width, size_bytes(cell.type).value({}), stride_of(access, self.first)
+        self.counts.loads[key] = self.counts.loads.get(key, 0) + times
+
+
+def stride_of(access: Access, axis: str) -> int | None:
+    """By how many bytes the address changes with an axis; None if that varies."""
+    plain = [d.stride for d in access.digits if isinstance(d, Axis) and d.name == axis]
+    derived = any(axis in d.axes for d in access.digits if isinstance(d, Derived))
+    return None if derived else sum(plain)
+
+
+def access_of(cell: Cell, names: Names, *, stores: bool, past: bool) -> tuple[Access, int]:
+    """An access to a cell, without its constant offset, and that offset in bytes."""
+    size = size_bytes(cell.type).value({})
+    digits = tuple(digits_of(cell.index, names, size))
+    offset = cell.index.terms.get((), 0) * size
+    access = Access(cell.memory.name, digits, cell.width * size, stores=stores, nontemporal=past)
+    return access, offset
+
+
+def digits_of(index: Nat, names: Names, unit: int) -> Iterator[Digit]:
+    """The digits of an index, whose strides are multiples of a unit."""
+    for monomial, factor in index.terms.items():
+        match monomial:
+            case ():
+                pass
+            case ((Var(name=name), 1),):
+                for axis in names.get(name, ()):
+                    if axis.trips > 1:
+                        yield replace(axis, stride=axis.stride * factor * unit)
+            case ((single, 1),):
+                yield derived(single, names, factor * unit)
+            case _:
+                parts = tuple(
+                    d for a, _ in monomial for d in digits_of(Nat({((a, 1),): 1}), names, 1)
+                )
+                yield Derived("any", parts, stride=factor * unit)
+
+
+def derived(atom: Atom, names: Names, stride: int) -> Digit:
+    """A digit that is a quotient or a remainder; of any other atom, only its axes are known."""
+    if isinstance(atom, Quotient | Remainder):
+        parts = tuple(digits_of(atom.numerator, names, 1))
+        divisor = atom.denominator.constant
+        if divisor is not None and divisor > 0:
+            kind = "quotient" if isinstance(atom, Quotient) else "remainder"
+            return Derived(kind, parts, divisor, stride)
+    parts = tuple(axis for name in sorted(atom.names) for axis in names.get(name, ()))
+    return Derived("any", parts, stride=stride)

@@ -1,0 +1,110 @@
+"""Kernels as the model reads them: against a cache that is simulated on the loop IR itself."""
+
+from collections import Counter, OrderedDict
+from dataclasses import replace
+
+import pytest
+
+import liftpy as lp
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.explore.space.space import Space
+from liftpy.ir.types import size_bytes
+from liftpy.loops.tree import For, If, Let, Store, accesses_of
+from liftpy.opencl.generate import buffer_names
+from liftpy.pipeline import chain_of, loops_of
+from liftpy.traffic.reading import work_of
+from liftpy.traffic.reuse import Reuse
+from liftpy.workloads.convolution import convolution
+from liftpy.workloads.networks import square
+
+LINE = 64
+PROCESSOR = replace(DEFAULT_DEVICE, type="CPU", vector_width=8, compute_units=1)
+
+
+def codes_of(candidate):
+    cut = chain_of(candidate.skeleton.at(candidate.point))
+    return [c for c in loops_of(cut, buffer_names(cut)) if c.kernel.phase == "run"]
+
+
+def items(code):
+    """The ids of each work-item, dimension 0 fastest, groups one after the other."""
+    groups = [g // s for g, s in zip(code.global_size, code.local_size, strict=True)]
+    for w2 in range(groups[2]):
+        for w1 in range(groups[1]):
+            for w0 in range(groups[0]):
+                for l2 in range(code.local_size[2]):
+                    for l1 in range(code.local_size[1]):
+                        for l0 in range(code.local_size[0]):
+                            at = {}
+                            for d, (w, l) in enumerate(((w0, l0), (w1, l1), (w2, l2))):
+                                at[f"wid{d}"], at[f"lid{d}"] = w, l
+                                at[f"gid{d}"] = w * code.local_size[d] + l
+                            yield at
+
+
+def touched(block, at):
+    for s in block:
+        if isinstance(s, For):
+            first = s.first if isinstance(s.first, int) else at[s.first]
+            for k in range(first, s.bound, s.step):
+                yield from touched(s.body, at | {s.counter: k})
+        elif isinstance(s, If):
+            yield from touched(s.then, at)
+            yield from touched(s.otherwise, at)
+        elif isinstance(s, Let | Store):
+            for cell, _ in accesses_of(s):
+                if cell.memory.space != "private":
+                    size = size_bytes(cell.type).value({})
+                    first = cell.index.evaluate(at) * size
+                    last = first + cell.width * size - 1
+                    yield from (
+                        (cell.memory.name, n) for n in range(first // LINE, last // LINE + 1)
+                    )
+
+
+def simulated(code, room):
+    held, fetched = OrderedDict(), Counter()
+    for at in items(code):
+        for where in touched(code.block, at):
+            if where in held:
+                held.move_to_end(where)
+                continue
+            fetched[where[0]] += 1
+            held[where] = None
+            if len(held) * LINE > room:
+                held.popitem(last=False)
+    return dict(fetched)
+
+
+PROGRAMS = {
+    "matmul": lp.workload("matmul/24x32x16"),
+    "convolution": convolution(square(8, 8, 8), "c"),
+    "nchw": convolution(replace(square(8, 8, 8), layout="nchw"), "c"),
+}
+
+
+@pytest.mark.parametrize("family", ["plain", "direct", "local", "tiled", "staged"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels_fetch_what_a_cache_fetches(name, family):
+    """Each line once if everything fits; if a cache holds little, about as many lines in total.
+
+    An array whose data nearly fits is the difference: a cache keeps a part of it. Guards count as
+    true: padding is read, outside of the array.
+    """
+    space = Space.whole(PROGRAMS[name], PROCESSOR, families=[family])
+    if not space.possible:
+        pytest.skip(f"{family} does not fit")
+    for candidate in space.sample(2, 5):
+        check(candidate)
+
+
+def check(candidate):
+    for code in codes_of(candidate):
+        work = work_of(code, 1)
+        reuse = Reuse(work.nest, LINE)
+        known, seen = reuse.fetched(1 << 24), simulated(code, 1 << 24)
+        for array, count in seen.items():
+            assert count / 1.35 <= known[array] <= 1.35 * count, (candidate, array, known, seen)
+        some, others = reuse.fetched(2048), simulated(code, 2048)
+        ratio = sum(some.values()) / sum(others.values())
+        assert 1 / 3 <= ratio <= 3, (candidate, some, others)
