@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.compile import compile_to_kernel as compile
     from liftpy.errors import LiftError
     from liftpy.explore.campaign.campaign import Campaign
+    from liftpy.explore.choosing import choose
     from liftpy.explore.exploring import explore
     from liftpy.explore.exploring import space_of as space
     from liftpy.explore.space.space import Space
@@ -170,6 +171,7 @@ __all__ = [
     "bf16",
     "boolean",
     "ceil",
+    "choose",
     "compile",
     "concat",
     "const",
@@ -302,6 +304,7 @@ _HOMES = {
     "at_sizes": "liftpy.semantics.sizes:at_sizes",
     "bf16": "liftpy.ir.types:BF16",
     "boolean": "liftpy.ir.types:BOOL",
+    "choose": "liftpy.explore.choosing:choose",
     "compile": "liftpy.compile:compile_to_kernel",
     "devices": "liftpy.opencl.devices:devices",
     "evaluate": "liftpy.semantics.evaluate:evaluate",

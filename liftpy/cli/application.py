@@ -53,6 +53,10 @@ COMMANDS = {
         "winograd",
         "A Winograd transform of a filter, exactly: operations and error constants.",
     ),
+    "choose": (
+        "choosing",
+        "The candidate with the least modelled time and traffic; runs no kernel.",
+    ),
     "compile": (
         "running",
         "The kernels and a manifest: arguments, NDRanges, buffers, memory figures.",

@@ -167,9 +167,9 @@ def check_attached(device: Device) -> None:
     if device.profile:
         raise DeviceRefused(
             f"nothing can run on {PROFILE}{device.profile}: a profile holds the limits of a device "
-            f"that is not attached ({device.name}). `space`, `explain`, `show`, `derive`, "
-            "`compile` and `export` take one; to run and to explore, name a device of `liftpy "
-            "devices`."
+            f"that is not attached ({device.name}). `space`, `explain`, `choose`, `show`, "
+            "`derive`, `compile` and `export` take one; to run and to explore, name a device of "
+            "`liftpy devices`."
         )
 
 

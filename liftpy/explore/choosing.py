@@ -36,9 +36,9 @@ from liftpy.traffic.time import Modelled, modelled
 
 DRAWS = 1536  # draws of a stage that are ordered by figures, over all of its skeletons
 FEW = 8  # at least so many of each skeleton
-MODELLED = 16  # of these, how many are modelled
-ROUNDS = 3  # how often variants of the best are modelled
-VARIANTS = 8  # how many in each round
+MODELLED = 12  # of these, how many are modelled
+ROUNDS = 2  # how often variants of the best are modelled
+VARIANTS = 6  # how many in each round
 HOPELESS = 1.5  # a partition is left if some of its stages take this many times the best time
 
 
@@ -142,7 +142,7 @@ def choose(
     """The candidate with the least modelled time on a device, without running a kernel.
 
     The arguments are those of `lp.space`; a profile will do as a device. The time is that of a
-    model of operations and memory traffic (docs/choosing.md): it orders candidates, and `lp.explore`
+    model of operations and memory traffic (docs/choosing.md), which orders candidates; `lp.explore`
     finds faster ones. Raises Unsatisfiable if there is no candidate.
 
     >>> import liftpy as lp

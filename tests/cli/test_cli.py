@@ -39,6 +39,7 @@ COMMANDS = [
     "winograd",
     "space",
     "explain",
+    "choose",
     "compile",
     "run",
     "explore",

@@ -36,9 +36,9 @@ def items(code):
                     for l1 in range(code.local_size[1]):
                         for l0 in range(code.local_size[0]):
                             at = {}
-                            for d, (w, l) in enumerate(((w0, l0), (w1, l1), (w2, l2))):
-                                at[f"wid{d}"], at[f"lid{d}"] = w, l
-                                at[f"gid{d}"] = w * code.local_size[d] + l
+                            for d, (w, i) in enumerate(((w0, l0), (w1, l1), (w2, l2))):
+                                at[f"wid{d}"], at[f"lid{d}"] = w, i
+                                at[f"gid{d}"] = w * code.local_size[d] + i
                             yield at
 
 

@@ -1,0 +1,127 @@
+"""choose: the candidate with the least modelled time, without running a kernel."""
+
+from __future__ import annotations
+
+import time
+
+import typer
+from rich.table import Table
+
+from liftpy.cli.options import (
+    BoundLimit,
+    JsonFlag,
+    LimitsName,
+    MemoryLimit,
+    ProgramName,
+    SetOption,
+    SizeOption,
+    WhereOption,
+)
+from liftpy.cli.points import spell
+from liftpy.cli.screen import say, show, show_json
+from liftpy.cli.spaces import asked_space
+from liftpy.explore.choosing import WORDS, Choice, chosen
+from liftpy.explore.report.tables import in_bytes
+
+OTHERS = 8
+"""The most other candidates that are listed; `--json` has all of them."""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("choose")(choose)
+
+
+def choose(
+    program: ProgramName,
+    *,
+    size: SizeOption = None,
+    device: LimitsName = None,
+    set_: SetOption = None,
+    where: WhereOption = None,
+    memory_limit: MemoryLimit = None,
+    max_error: BoundLimit = None,
+    json: JsonFlag = False,
+) -> None:
+    """The candidate with the least modelled time, without running a kernel.
+
+    The time is that of a model of operations and memory traffic on the device or its profile. The
+    model takes milliseconds for a candidate; deriving the space takes seconds in most programs.
+    `explore` measures, and finds faster candidates.
+    """
+    started = time.perf_counter()
+    space, given = asked_space(program, size, device, set_, where, memory_limit, max_error)
+    space = space.narrow(given) if given else space
+    choice = chosen(space, time.perf_counter() - started, memory_limit)
+    if json:
+        show_json({"device": space.device.to_json(), **choice.to_json()})
+        return
+    say(f"{space.program.name} on {spell(space.device)}")
+    say(f"{choice.candidate.label} ({choice.candidate.key})")
+    words = (f"--set {name}={value}" for name, value in choice.assignment.items())
+    say(f"  {' '.join(words)}")
+    show_time(choice)
+    show_traffic(choice)
+    show_others(choice)
+    say(
+        f"{choice.drawn:,} draws of stages ordered, {choice.considered} of them modelled, in "
+        f"{choice.choosing:.1f} s, after {choice.deriving:.1f} s of deriving the space; nothing ran"
+    )
+    if assumed := choice.hardware.assumed:
+        say(f"assumed of the device: {', '.join(assumed)}")
+
+
+def show_time(choice: Choice) -> None:
+    """Prints the modelled time with its parts."""
+    modelled = choice.best.modelled
+    say(f"modelled time: {modelled.milliseconds:.3g} ms")
+    for part, spent in modelled.parts.items():
+        if spent:
+            say(f"  {WORDS.get(part, part):20} {spent:8.3g} ms")
+
+
+def show_traffic(choice: Choice) -> None:
+    """Prints the modelled bytes of each level, for each kernel and array."""
+    levels = choice.hardware.levels[1:]
+    table = Table(
+        title="modelled traffic, by the level that serves it",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+    )
+    for name in ("kernel", "array", *levels, "written"):
+        table.add_column(name, overflow="fold")
+    line = choice.hardware.cache_line
+    for kernel in choice.best.modelled.kernels:
+        for array, traffic in kernel.arrays.items():
+            counts = (*traffic.served, traffic.stored)
+            table.add_row(kernel.name, array, *(in_bytes(count * line) for count in counts))
+    total = choice.best.modelled.bytes
+    table.add_row("all", "", *(in_bytes(total[name]) for name in (*levels, "written")))
+    show(table)
+    say(f"loads and stores that L1 serves: {choice.best.modelled.issued:,}")
+
+
+def show_others(choice: Choice) -> None:
+    """Prints the best of other families and partitions, and why each is worse."""
+    if not (choice.others or choice.left):
+        return
+    table = Table(
+        title="the best of other families and partitions",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+    )
+    table.add_column("modelled", justify="right", no_wrap=True)
+    for name in ("candidate", "why worse"):
+        table.add_column(name, overflow="fold")
+    for other in choice.others[:OTHERS]:
+        spent = f"{other.milliseconds:.3g} ms"
+        table.add_row(spent, other.candidate.label, choice.why_worse(other))
+    for key, spent in choice.left.items():
+        table.add_row(
+            f"> {spent:.3g} ms", key, "some of its stages take longer than all of the best"
+        )
+    show(table)
+    if len(choice.others) > OTHERS:
+        say(f"and {len(choice.others) - OTHERS} more: --json has them")

@@ -1,0 +1,58 @@
+"""lp.choose: stages are chosen one by one, and their modelled times add up."""
+
+import pytest
+
+import liftpy as lp
+from liftpy.explore.choosing import HOPELESS
+from liftpy.opencl.devices import find_device
+from liftpy.traffic.machine import hardware_of
+from liftpy.traffic.time import modelled
+
+X86 = "profile:xeon-silver-4208"
+ATTENTION = lp.parse(
+    "def p(q: [16][8]f32, k: [16][8]f32) ="
+    " let scores = (q |> map(r => k |> map(c => zip(r, c) |> map(mul) |> reduce(add, 0))))"
+    " in scores |> map(row => row |> map(x => x * x) |> reduce(add, 0))"
+)
+
+
+@pytest.fixture(scope="module")
+def choice():
+    return lp.choose(ATTENTION, X86)
+
+
+def test_the_model_of_stages_is_that_of_the_program(choice):
+    """Each candidate, also one of several stages, has the time of its kernels as a whole."""
+    device = find_device(X86)
+    for model in (choice.best, *choice.others):
+        lowered = model.candidate.skeleton.at(model.candidate.point)
+        whole = modelled(lowered, device, hardware_of(device))
+        assert whole.milliseconds == pytest.approx(model.milliseconds, rel=0.02)
+        assert whole.bytes == model.modelled.bytes
+
+
+def test_every_family_and_partition_has_a_candidate_or_a_reason(choice):
+    space = lp.space(ATTENTION, X86)
+    found = {model.alike for model in (choice.best, *choice.others)} | choice.left.keys()
+    assert found == {m.family for m in space.members} | {p.key for p in space.products}
+    best = choice.best.milliseconds
+    assert all(spent > HOPELESS * best for spent in choice.left.values())
+    for other in choice.others:
+        assert other.milliseconds >= best
+        assert " ms instead of " in choice.why_worse(other)
+
+
+def test_the_choice_is_in_the_space(choice):
+    assert lp.space(ATTENTION, X86).exactly(choice.assignment).key == choice.candidate.key
+
+
+def test_constant_stages_take_no_time():
+    """A transformed filter is computed before the runs."""
+    program = lp.parse(
+        "def p(xs: [8][64]f32, const w: [64][64]f32) ="
+        " let sums = (w |> map(row => row |> reduce(add, 0)))"
+        " in xs |> map(row => zip(row, sums) |> map(mul) |> reduce(add, 0))"
+    )
+    choice = lp.choose(program, X86)
+    for model in (choice.best, *choice.others):
+        assert len(model.modelled.kernels) == 1
