@@ -65,5 +65,5 @@ def test_the_profile_decides(liftpy):
 
 def test_no_candidate_is_refused(liftpy):
     said = liftpy("choose", "tiny.lift", *X86, "--memory-limit", 9)
-    assert said.code == 3
-    assert "has no candidate" in said.err
+    assert said.code == 1
+    assert "the least possible limit is 1624 bytes" in said.err
