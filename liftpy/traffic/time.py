@@ -28,6 +28,9 @@ LAUNCH = 5.0
 LATENCY = 4
 """Cycles from a multiply-add to the next one that uses its result; assumed."""
 
+OPERANDS = 3
+"""Vector registers that hold operands rather than sums; assumed."""
+
 PORTS = 2
 """Loads from the first cache in a cycle; assumed."""
 
@@ -183,11 +186,11 @@ def computing(work: Work, device: Device, hardware: Hardware) -> tuple[float, fl
         count * loads_of(width, size, stride, lanes, across=across)
         for (width, size, stride), count in work.counts.loads.items()
     )
-    vectors = work.private / 4 / (1 if across else lanes)
+    vectors = max(1.0, work.private / 4 / (1 if across else min(widest, lanes)))
     if processor:
-        slots *= max(1.0, LATENCY * pipes / max(1.0, vectors))
-        spilled = max(0.0, 1 - hardware.vector_registers / max(1.0, vectors))
+        spilled = max(0.0, 1 - (hardware.vector_registers - OPERANDS) / vectors)
         issued += 2 * spilled * slots
+        slots *= max(1.0, LATENCY * pipes / vectors)
     return slots / pipes, issued
 
 
