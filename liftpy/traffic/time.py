@@ -15,6 +15,7 @@ from typing import Any
 
 from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import Hardware
+from liftpy.ir.types import size_bytes
 from liftpy.loops.lower import LoopKernel
 from liftpy.opencl.generate import buffer_names
 from liftpy.pipeline import chain_of, collection_paused, loops_of
@@ -150,7 +151,9 @@ def modelled(lowered: LoweredProgram, device: Device, hardware: Hardware) -> Mod
 def kernel_of(code: LoopKernel, device: Device, hardware: Hardware) -> ModelledKernel:
     """The model of one kernel."""
     work = work_of(code, max(device.compute_units, 1))
-    arrays = by_array(work.nest, hardware, work.shares)
+    cold = by_array(work.nest, hardware, work.shares)
+    held = sum(size_bytes(p.type).value({}) for p in code.kernel.buffers)
+    arrays = {array: warm(t, held, hardware, work.units) for array, t in cold.items()}
     operations, issued = computing(work, device, hardware)
     waiting = [0.0 for _ in hardware.cache_sizes]
     for traffic in arrays.values():
@@ -166,6 +169,23 @@ def kernel_of(code: LoopKernel, device: Device, hardware: Hardware) -> ModelledK
         tuple(cycles / hardware.outstanding_misses for cycles in waiting),
         work.units,
     )
+
+
+def warm(traffic: Traffic, held: int, hardware: Hardware, units: int) -> Traffic:
+    """The traffic in one of many runs of a kernel that reads and writes `held` bytes.
+
+    A cache with room for all of them has them from the run before, or from the kernel that wrote
+    them: times are measured in repeated runs. Only caches that all units share are taken into
+    account. What is stored past the caches is written to memory in each run.
+    """
+    for level, sharing in enumerate(hardware.cache_units):
+        if level and sharing >= units and hardware.room(level) >= held:
+            kept = traffic.served[: level - 1]
+            here = sum(traffic.served[level - 1 :])
+            past = not any(traffic.served)
+            rest = (0,) * (len(traffic.served) - level)
+            return Traffic((*kept, here, *rest), traffic.stored if past else 0)
+    return traffic
 
 
 def computing(work: Work, device: Device, hardware: Hardware) -> tuple[float, float]:

@@ -10,10 +10,13 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.space.space import Space
 from liftpy.ir.types import size_bytes
 from liftpy.loops.tree import For, If, Let, Store, accesses_of
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.generate import buffer_names
 from liftpy.pipeline import chain_of, loops_of
+from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.reading import work_of
-from liftpy.traffic.reuse import Reuse
+from liftpy.traffic.reuse import Reuse, Traffic
+from liftpy.traffic.time import modelled, warm
 from liftpy.workloads.convolution import convolution
 from liftpy.workloads.networks import square
 
@@ -108,3 +111,58 @@ def check(candidate):
         some, others = reuse.fetched(2048), simulated(code, 2048)
         ratio = sum(some.values()) / sum(others.values())
         assert 1 / 3 <= ratio <= 3, (candidate, some, others)
+
+
+HARDWARE = hardware_of(find_device("profile:xeon-silver-4208"))
+
+
+@pytest.mark.parametrize(
+    ("units", "held", "served", "stored"),
+    [
+        (16, 4 << 20, (5, 3, 20), 7),  # fits into no cache
+        (16, 3 << 20, (5, 23, 0), 0),  # into L3, which 16 units share
+        (16, 1 << 10, (5, 23, 0), 0),  # into L2 too, but two units share each
+        (2, 1 << 10, (28, 0, 0), 0),
+    ],
+)
+def test_what_fits_is_there_from_the_run_before(units, held, served, stored):
+    assert warm(Traffic((5, 3, 20), 7), held, HARDWARE, units) == Traffic(served, stored)
+    past = Traffic((0, 0, 0), 7)
+    assert warm(past, held, HARDWARE, units) == past
+
+
+def time_of(text, assignment, device=PROCESSOR):
+    candidate = lp.space(text, device).candidate(assignment)
+    lowered = candidate.skeleton.at(candidate.point)
+    return modelled(lowered, device, hardware_of(device)).kernels[-1]
+
+
+MATMUL = lp.workload("matmul/64x64x64")
+BLOCK = {"family": "direct", "level": "glb", "pad": "fused"}
+
+
+def test_wide_vectors_take_fewer_operations():
+    wide, narrow = (time_of(MATMUL, {**BLOCK, "kappa": 8, "sigma": 8, "v": v}) for v in (8, 4))
+    assert narrow.operations == 2 * wide.operations
+
+
+def test_few_sums_wait_for_each_other():
+    """8 sums fill two pipes of 4 cycles; 2 do not."""
+    many, few = (time_of(MATMUL, {**BLOCK, "kappa": 8, "sigma": sigma, "v": 8}) for sigma in (8, 2))
+    assert few.operations == 4 * many.operations
+
+
+def test_sums_beyond_the_registers_are_spilled():
+    fitting, spilled = (
+        time_of(MATMUL, {**BLOCK, "kappa": kappa, "sigma": 8, "v": 8}) for kappa in (8, 64)
+    )
+    assert spilled.loads > 1.5 * fitting.loads
+
+
+def test_two_units_take_half_the_time():
+    both = replace(PROCESSOR, compute_units=2)
+    choice = {"family": "plain", "map": "glb1.glb0", "pad": "fused"}
+    one, two = (time_of(MATMUL, choice, device) for device in (PROCESSOR, both))
+    assert (one.units, two.units) == (1, 2)
+    assert two.operations == one.operations / 2
+    assert two.issued == one.issued
