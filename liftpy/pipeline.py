@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from liftpy.errors import ConstraintRefused
-from liftpy.kernels.chain import Chain, chain
+from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.loops.barriers import with_needed_barriers
 from liftpy.loops.common import without_common
 from liftpy.loops.fetching import fetched_ahead
@@ -83,7 +83,7 @@ def compile_program(lowered: LoweredProgram) -> Compilation:
     with collection_paused():
         cut = chain_of(lowered)
         names = buffer_names(cut)
-        loops = loops_of(cut, names)
+        loops = loops_of(cut.kernels, names)
         passed = tuple(optimized(code, PASSES) for code in loops)
         module, kernels = assemble(lowered, cut, names, passed)
     return Compilation(lowered, cut, loops, passed, kernels, module)
@@ -98,9 +98,9 @@ def chain_of(lowered: LoweredProgram) -> Chain:
     return chain(lowered)
 
 
-def loops_of(cut: Chain, names: dict[str, str]) -> tuple[LoopKernel, ...]:
-    """Each kernel in the loop IR, before the passes on it; `names` has the names of the buffers."""
-    return tuple(in_loop_ir(kernel, names, ON_NESTS) for kernel in cut.kernels)
+def loops_of(kernels: Iterable[Kernel], names: dict[str, str]) -> tuple[LoopKernel, ...]:
+    """Kernels in the loop IR, before the passes on it; `names` has the names of the buffers."""
+    return tuple(in_loop_ir(kernel, names, ON_NESTS) for kernel in kernels)
 
 
 def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, str | int]) -> Module:

@@ -143,9 +143,8 @@ def modelled(lowered: LoweredProgram, device: Device, hardware: Hardware) -> Mod
     """The modelled traffic and time of a lowered program whose sizes are numbers."""
     with collection_paused():
         cut = chain_of(lowered)
-        codes = loops_of(cut, buffer_names(cut))
-        made = (kernel_of(c, device, hardware) for c in codes if c.kernel.phase == "run")
-        return Modelled(tuple(made), hardware)
+        codes = loops_of(cut.run, buffer_names(cut))
+        return Modelled(tuple(kernel_of(c, device, hardware) for c in codes), hardware)
 
 
 def kernel_of(code: LoopKernel, device: Device, hardware: Hardware) -> ModelledKernel:

@@ -26,7 +26,7 @@ PROCESSOR = replace(DEFAULT_DEVICE, type="CPU", vector_width=8, compute_units=1)
 
 def codes_of(candidate):
     cut = chain_of(candidate.skeleton.at(candidate.point))
-    return [c for c in loops_of(cut, buffer_names(cut)) if c.kernel.phase == "run"]
+    return loops_of(cut.run, buffer_names(cut))
 
 
 def items(code):
@@ -86,8 +86,16 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("family", ["plain", "direct", "local", "tiled", "staged"])
-@pytest.mark.parametrize("name", PROGRAMS)
+FAMILIES = {
+    "matmul": ("plain", "direct"),
+    "convolution": ("plain", "direct", "local", "staged"),
+    "nchw": ("plain", "direct"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "family"), [(name, family) for name, known in FAMILIES.items() for family in known]
+)
 def test_kernels_fetch_what_a_cache_fetches(name, family):
     """Each line once if everything fits; if a cache holds little, about as many lines in total.
 
@@ -95,8 +103,6 @@ def test_kernels_fetch_what_a_cache_fetches(name, family):
     true: padding is read, outside of the array.
     """
     space = Space.whole(PROGRAMS[name], PROCESSOR, families=[family])
-    if not space.possible:
-        pytest.skip(f"{family} does not fit")
     for candidate in space.sample(2, 5):
         check(candidate)
 
