@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TypeAlias
 
 from liftpy.constraints.device import Device, check_extensions
 from liftpy.constraints.length import length
 from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
+from liftpy.errors import InternalError
 from liftpy.ir.constraint import Constraint, at_most
 from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Program
 from liftpy.ir.nat import ONE, ZERO, Atom, Monomial, Nat, product
@@ -97,33 +99,79 @@ def collect(
     an empty space can be explained. A condition with several sources occurs once. Raises
     DeviceRefused if the device lacks a scalar type that the program computes in.
     """
-    used = scalars_in(skeleton.program.body)
-    needed = [extension for t, extension in EXTENSIONS.items() if t in used]
-    check_extensions(skeleton.program.name, needed, device)
-    cut = chain(skeleton.program, around.name)
-    ranges = {p.name: p.nat for p in skeleton.parameters}
-    askers: dict[Constraint, dict[str, None]] = {}
-    for constraint, who in (
-        *asked_by_primitives(skeleton.program),
-        *asked_by_rules(skeleton.derivation),
-        *asked_by_device(cut, device, ranges, around),
-        *asked_by_memory_limit(cut, memory_limit, around),
-    ):
+    return Collected(skeleton, device, around.name).within(around, memory_limit)
+
+
+class Collected:
+    """The conditions on a skeleton's sizes that do not depend on what other stages need.
+
+    `result` is the name of its result. The conditions are collected on first use.
+    """
+
+    def __init__(self, skeleton: Skeleton, device: Device, result: str = ALONE.name) -> None:
+        self.skeleton = skeleton
+        self.device = device
+        self.chain = chain(skeleton.program, result)
+        self.ranges = {p.name: p.nat for p in skeleton.parameters}
+
+    @cached_property
+    def own(self) -> tuple[Asked, ...]:
+        """The conditions that are not shown to hold, over variables with their ranges."""
+        program = self.skeleton.program
+        used = scalars_in(program.body)
+        needed = [extension for t, extension in EXTENSIONS.items() if t in used]
+        check_extensions(program.name, needed, self.device)
+        rules = asked_by_rules(self.skeleton.derivation)
+        device = asked_by_device(self.chain, self.device, self.ranges)
+        others = undecided((*rules, *device), self.ranges)
+        return (*asked_by_primitives(program, self.ranges), *others)
+
+    def within(self, around: Around = ALONE, memory_limit: int | None = None) -> ConstraintSystem:
+        """All conditions, as `collect` returns them."""
+        total = asked_by_buffers(self.chain, self.device, around)
+        limits = asked_by_memory_limit(self.chain, memory_limit, around)
+        askers: dict[Constraint, dict[str, None]] = {}
+        for constraint, who in (*self.own, *undecided((total, *limits), self.ranges)):
+            askers.setdefault(constraint, {})[who] = None
+        clauses = tuple(Clause(c, tuple(names)) for c, names in askers.items())
+        return ConstraintSystem(self.skeleton.parameters, clauses)
+
+    @cached_property
+    def kept(self) -> int:
+        """The most bytes that the constants of the skeleton take while other stages run."""
+        constants = (
+            buffer
+            for buffer in self.chain.buffers
+            if buffer.role in ("constant", "packed") and buffer.span is not None
+        )
+        total = sum_of(buffer.bytes for buffer in constants)
+        most = total.substitute(self.ranges).bounds[1]
+        if most is None:
+            message = f"the constants of {self.skeleton.key} take {total} bytes: this has no bound"
+            raise InternalError(message)
+        return most
+
+
+def undecided(asked: Iterable[Asked], ranges: Mapping[str, Nat]) -> Iterator[Asked]:
+    """The conditions that are not shown to hold, over variables with their ranges."""
+    for constraint, who in asked:
         ranged = constraint.substitute(ranges)
         if ranged.known() is not True:
-            askers.setdefault(ranged, {})[who] = None
-    clauses = tuple(Clause(c, tuple(names)) for c, names in askers.items())
-    return ConstraintSystem(skeleton.parameters, clauses)
+            yield ranged, who
 
 
-def asked_by_primitives(program: Program) -> Iterator[Asked]:
-    """What the primitives of a program require of their arguments."""
+def asked_by_primitives(program: Program, ranges: Mapping[str, Nat]) -> Iterator[Asked]:
+    """What the primitives of a program require of their arguments, as `undecided`.
+
+    The text that names a primitive is made only if one of its conditions is undecided.
+    """
     for path, part in top_down(program.body.body):
         if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
             who = ""
             for condition in part.fun.conditions(*(a.type for a in part.args)):
-                who = who or asker(program, path)
-                yield condition, who
+                for ranged, _ in undecided([(condition, who)], ranges):
+                    who = who or asker(program, path)
+                    yield ranged, who
 
 
 def asked_by_rules(derivation: Derivation) -> Iterator[Asked]:
@@ -133,10 +181,8 @@ def asked_by_rules(derivation: Derivation) -> Iterator[Asked]:
             yield condition, f"rule {step.rule} (step {number})"
 
 
-def asked_by_device(
-    cut: Chain, device: Device, ranges: Mapping[str, Nat], around: Around = ALONE
-) -> Iterator[Asked]:
-    """What a device requires of the kernels' launches and of the buffers."""
+def asked_by_device(cut: Chain, device: Device, ranges: Mapping[str, Nat]) -> Iterator[Asked]:
+    """What a device requires of the kernels' launches and of each buffer."""
     written = {kernel.writes for kernel in cut.kernels}
     for kernel in cut.kernels:
         given = [size_bytes(p.type).names() for p in kernel.reads if p in written]
@@ -148,8 +194,12 @@ def asked_by_device(
             name = "".join([buffer.param.name, *(f".{k}" for k in part.path)])
             who = f"device largest buffer: {buffer.role} {name}"
             yield at_most(size_bytes(part.type), device.largest_buffer), who
+
+
+def asked_by_buffers(cut: Chain, device: Device, around: Around) -> Asked:
+    """What a device requires of all buffers together."""
     total = sum_of(buffer.bytes for buffer in cut.buffers) + around.bytes
-    yield at_most(total, device.global_memory), "device global memory: all buffers"
+    return at_most(total, device.global_memory), "device global memory: all buffers"
 
 
 def asked_of_launch(
@@ -204,9 +254,7 @@ def held_values(body: Expr) -> int:
     return sum(isinstance(value.fun, ToLocal) for value in stored)
 
 
-def asked_by_memory_limit(
-    cut: Chain, memory_limit: int | None, around: Around = ALONE
-) -> Iterator[Asked]:
+def asked_by_memory_limit(cut: Chain, memory_limit: int | None, around: Around) -> Iterator[Asked]:
     """The conditions that the live buffers of each kernel of a run stay within the limit."""
     if memory_limit is not None:
         outer = frozenset(b.param for b in cut.buffers if b.param.name in around.temporary)

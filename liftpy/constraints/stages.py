@@ -10,20 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from liftpy.constraints.collect import Around
-from liftpy.errors import InternalError
-from liftpy.ir.nat import ZERO, Nat
+from liftpy.constraints.collect import ALONE, Around, Collected
 from liftpy.ir.types import size_bytes
-from liftpy.kernels.chain import chain
 from liftpy.rewrite.partition import Partition, Stage
-from liftpy.rewrite.skeleton import Skeleton
 
 
 def around_each(
-    partition: Partition, made: Sequence[Sequence[Skeleton]]
+    partition: Partition, made: Sequence[Sequence[Collected]]
 ) -> Iterator[tuple[Stage, Around]]:
     """Yield each stage with the memory that others use; `made` has the skeletons of each stage."""
-    resident = [max(map(kept, group), default=0) for group in made]
+    resident = [max((one.kept for one in group), default=0) for group in made]
     constants = [is_constant(stage) for stage in partition.stages]
     last = len(partition.stages) - 1
     for k, stage in enumerate(partition.stages):
@@ -49,8 +45,13 @@ def around_each(
             for j, other in enumerate(partition.stages[:k])
             if other.param is not None and not constants[j] and last_read(partition, other) == k
         }
-        name = "output" if stage.param is None else stage.param.name
+        name = result_of(stage)
         yield stage, Around(bytes_, frozenset({*temporary, *([] if k == last else [name])}), name)
+
+
+def result_of(stage: Stage) -> str:
+    """The name of the buffer that holds a stage's value."""
+    return ALONE.name if stage.param is None else stage.param.name
 
 
 def is_constant(stage: Stage) -> bool:
@@ -66,16 +67,3 @@ def last_read(partition: Partition, stage: Stage) -> int:
         for k, other in enumerate(partition.stages)
         if any(p == stage.param for p in other.program.params)
     )
-
-
-def kept(skeleton: Skeleton) -> int:
-    """The most bytes that the constants of a skeleton take while other stages run."""
-    total: Nat = ZERO
-    for buffer in chain(skeleton.program).buffers:
-        if buffer.role in ("constant", "packed") and buffer.span is not None:
-            total = total + buffer.bytes
-    most = total.substitute({p.name: p.nat for p in skeleton.parameters}).bounds[1]
-    if most is None:
-        message = f"the constants of {skeleton.key} take {total} bytes, which has no bound"
-        raise InternalError(message)
-    return most

@@ -72,8 +72,19 @@ def stage_skeletons(
     for family in families or FAMILIES:
         if not stage.is_for(family):
             continue
-        for made in derived_once(stage.text, family, Derived(stage.canonical)):
-            yield of_stage(made, partition, stage)
+        yield from of_family(stage.text, family, stage, partition if partition.is_whole else None)
+
+
+@lru_cache(maxsize=512)
+def of_family(
+    text: str, family: str, stage: Stage, whole: Partition | None
+) -> tuple[Skeleton, ...]:
+    """The skeletons of a family for a stage with this text, for all partitions that have the stage.
+
+    `whole` is the partition if the stage is the whole program.
+    """
+    made = derived_once(text, family, Derived(stage.canonical))
+    return tuple(in_part(one, stage) if whole is None else in_whole(one, whole) for one in made)
 
 
 def skeletons(program: Program, families: Iterable[str] | None = None) -> tuple[Skeleton, ...]:
@@ -238,28 +249,33 @@ def in_global(expr: Expr) -> bool:
     return isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal)
 
 
-@lru_cache(maxsize=4096)
 def of_stage(made: Skeleton, partition: Partition, stage: Stage) -> Skeleton:
-    """Transfer a skeleton of the canonical stage to this stage.
+    """Transfer a skeleton of the canonical stage to this stage of a partition."""
+    return in_whole(made, partition) if partition.is_whole else in_part(made, stage)
 
-    In a partition of several stages, the stage's name becomes a prefix of the names of its sizes.
-    In a partition of one stage, the result is a skeleton of the program.
+
+def in_whole(made: Skeleton, partition: Partition) -> Skeleton:
+    """Transfer a skeleton of the only stage of a partition to the program."""
+    (stage,) = partition.stages
+    program = partition.program
+    own = made.program.body.body
+    lowered = LoweredProgram(program.name, Lambda(program.params, own), program.constants)
+    steps = (*partition.steps, *made.derivation.steps)
+    derivation = Derivation(program.body.body, steps, made.derivation.result)
+    return replace(
+        made,
+        choices=(*stage.within, *made.choices),
+        cuts=len(stage.within),
+        lowering=Lowered(lowered, derivation),
+    )
+
+
+def in_part(made: Skeleton, stage: Stage) -> Skeleton:
+    """Transfer a skeleton of the canonical stage to one of the stages of a program.
+
+    The stage's name becomes a prefix of the names of its sizes.
     """
-    choices = (*stage.within, *made.choices)
     own = made.program
-    if partition.is_whole:
-        program = partition.program
-        start, steps = program.body.body, (*partition.steps, *made.derivation.steps)
-        lowered = LoweredProgram(
-            program.name, Lambda(program.params, own.body.body), program.constants
-        )
-        derivation = Derivation(start, steps, made.derivation.result)
-        return replace(
-            made,
-            choices=choices,
-            cuts=len(stage.within),
-            lowering=Lowered(lowered, derivation),
-        )
     by: dict[Param, Expr] = {
         p: mine for p, mine in zip(own.params, stage.program.params, strict=True) if p != mine
     }
@@ -271,7 +287,7 @@ def of_stage(made: Skeleton, partition: Partition, stage: Stage) -> Skeleton:
     )
     return Skeleton(
         made.family,
-        choices,
+        (*stage.within, *made.choices),
         Lowered(lowered, Derivation(stage.program.body.body, steps, body)),
         tuple(replace(p, name=prefixed(stage.name, p.name)) for p in made.parameters),
         len(stage.within),

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
-from liftpy.constraints.collect import Around, collect
+from liftpy.constraints.collect import Around, Collected, collect
 from liftpy.constraints.device import Device
-from liftpy.constraints.stages import around_each
+from liftpy.constraints.stages import around_each, result_of
 from liftpy.deadline import check
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed
 from liftpy.rewrite.composition import stage_skeletons
-from liftpy.rewrite.partition import Partition
+from liftpy.rewrite.partition import Partition, Stage
 
 
 def units_of(
@@ -29,22 +28,27 @@ def units_of(
     Only these families lower stages. A partition is left out if one of its stages has no skeleton
     of these families.
     """
-    known: dict[tuple[str, tuple[tuple[str, str], ...], Around], tuple[Member, ...]] = {}
+    collected: dict[Stage, list[Collected]] = {}
+    known: dict[tuple[Stage, Around], tuple[Member, ...]] = {}
     for partition in forms:
         if partition.is_whole:
             for skeleton in stage_skeletons(partition, partition.stages[0], families):
                 check()
                 yield Member(skeleton, collect(skeleton, device, memory_limit=memory_limit))
             continue
-        made = [[*stage_skeletons(partition, stage, families)] for stage in partition.stages]
-        if not all(made):
+        for stage in partition.stages:
+            if stage not in collected:
+                made = stage_skeletons(partition, stage, families)
+                collected[stage] = [Collected(s, device, result_of(stage)) for s in made]
+        each = [collected[stage] for stage in partition.stages]
+        if not all(each):
             continue
         groups: list[tuple[Member, ...]] = []
-        for of, (stage, around) in zip(made, around_each(partition, made), strict=True):
-            key = stage.name, stage.within, around
+        for of, (stage, around) in zip(each, around_each(partition, each), strict=True):
+            key = stage, around
             if key not in known:
-                collected = partial(collect, memory_limit=memory_limit, around=around)
-                known[key] = tuple(Member(s, collected(s, device), stage.name) for s in of)
+                systems = ((one.skeleton, one.within(around, memory_limit)) for one in of)
+                known[key] = tuple(Member(s, system, stage.name) for s, system in systems)
             groups.append(known[key])
             check()
         yield Product(partition, tuple(groups))
