@@ -215,20 +215,58 @@ class FunCall(Expr):
     hashed: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "type", self.fun.result(*(a.type for a in self.args)))
-        function = function_of(self.fun)
-        parts = self.args if function is None else (*self.args, function.body)
-        object.__setattr__(self, "parts", parts)
-        free = union(self.args)
-        object.__setattr__(self, "free", free | self.fun.free if self.fun.free else free)
-        object.__setattr__(self, "hashed", hash((self.fun, self.args)))
+        self._complete(self.fun.result(*(a.type for a in self.args)))
+
+    def _complete(self, t: Type) -> None:
+        """Set the fields that follow from the function and its arguments, and the type `t`."""
+        fun, args = self.fun, self.args
+        function = function_of(fun)
+        free, own = union(args), fun.free
+        # A lowered primitive has the fields of the one that it lowers, and should hash differently.
+        self.__dict__.update(
+            type=t,
+            parts=args if function is None else (*args, function.body),
+            free=free | own if own else free,
+            hashed=hash((fun.__class__, fun, args)),
+        )
         if (trace := TRACE.get()) is not None:
             trace.bear(self)
+
+    def with_parts(self, fun: Function, args: tuple[Expr, ...]) -> FunCall:
+        """The call with other arguments and another body of its function.
+
+        `fun` differs from the function of this call in nothing else. The type is computed again
+        only if those of the parts differ.
+        """
+        if not (all(map(same_type, args, self.args)) and same_signature(fun, self.fun)):
+            return call(fun, *args)
+        new = object.__new__(FunCall)
+        new.__dict__.update(fun=fun, args=args)
+        new._complete(self.type)
+        return new
 
     def __hash__(self) -> int:
         if TRACE.get() is not None:
             self.looked_up()
         return self.hashed
+
+
+def same_type(a: Expr, b: Expr) -> bool:
+    """Whether two expressions have the same type."""
+    return a is b or a.type == b.type
+
+
+def same_signature(a: Function, b: Function) -> bool:
+    """Whether the bodies of two callees, which may differ in nothing else, have the same types."""
+    f, g = function_of(a), function_of(b)
+    if f is g:
+        return True
+    return (
+        f is not None
+        and g is not None
+        and same_type(f.body, g.body)
+        and all(map(same_type, f.params, g.params))
+    )
 
 
 def union(exprs: tuple[Expr, ...]) -> frozenset[Param]:
@@ -574,7 +612,7 @@ def substitute(expr: Expr, by: dict[Param, Expr], done: dict[int, Expr] | None =
                 and not fun.free.isdisjoint(by)
             ):
                 fun = replace(fun, f=substitute_lambda(fun.function, by, done))
-            new = call(fun, *values)
+            new = expr.with_parts(fun, values)
         case _:
             pass
     done[id(expr)] = new

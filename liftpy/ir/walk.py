@@ -70,9 +70,10 @@ def with_child(expr: Expr, position: int, new: Expr) -> Expr:
         message = f"{type(expr).__name__} has no parts"
         raise InternalError(message)
     if position < len(expr.args):
-        return call(expr.fun, *expr.args[:position], new, *expr.args[position + 1 :])
+        args = (*expr.args[:position], new, *expr.args[position + 1 :])
+        return expr.with_parts(expr.fun, args)
     params = lambda_of(expr.fun).params
-    return call(with_function(expr.fun, Lambda(params, new)), *expr.args)
+    return expr.with_parts(with_function(expr.fun, Lambda(params, new)), expr.args)
 
 
 def at(expr: Expr, path: Path) -> Expr:
@@ -207,8 +208,10 @@ def substitute_sizes(expr: Expr, by: Mapping[str, NatLike]) -> Expr:
         case FunCall(fun, args):
             parts = tuple(substitute_sizes(a, by) for a in args)
             callee = substitute_callee(fun, by)
-            same = callee is fun and all(map(is_, parts, args))
-            return expr if same else FunCall(callee, parts)
+            if callee is fun and all(map(is_, parts, args)):
+                return expr
+            sized = isinstance(fun, Primitive) and bool(nat_fields(type(fun)))
+            return FunCall(callee, parts) if sized else expr.with_parts(callee, parts)
         case _:
             return expr
 
