@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from liftpy.ir.by_identity import by_identity
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple, UserFun
 from liftpy.primitives import Generate, Layout, Map, Zip
 
 
 def computes(expr: Expr) -> bool:
     """Whether an expression computes, so that its result needs memory; false for a view."""
-    match expr:
-        case FunCall(UserFun(), _):
+    if isinstance(expr, FunCall):
+        return call_computes(expr)
+    return isinstance(expr, Tuple) and any(computes(e) for e in expr.elements)
+
+
+@by_identity(1 << 13)
+def call_computes(expr: FunCall) -> bool:
+    """`computes` for a call, cached: expressions share most of their parts."""
+    match expr.fun:
+        case UserFun():
             return True
-        case FunCall(Lambda() as f, args):
-            return computes(f.body) or any(computes(a) for a in args)
-        case FunCall(Primitive() as p, args):
-            return not is_layout(p) or any(computes(a) for a in args)
-        case Tuple(elements):
-            return any(computes(e) for e in elements)
+        case Lambda() as f:
+            return computes(f.body) or any(map(computes, expr.args))
+        case Primitive() as p:
+            return not is_layout(p) or any(map(computes, expr.args))
         case _:
             return False
 

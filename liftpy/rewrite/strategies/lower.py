@@ -21,7 +21,7 @@ from liftpy.primitives import (
 )
 from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.primitives.work import computes, is_layout
-from liftpy.rewrite.strategies.remember import remembered
+from liftpy.rewrite.strategies.remember import each_part, remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategies.shapes import (
     MapNest,
@@ -61,9 +61,21 @@ def sequential(*, unroll: bool = False) -> Strategy:
     return seq(
         store_inner_scans(),
         innermost_first,
-        normalize(choose(rule("reduce_to_seq"), rule("scan_to_seq"), rule("iterate_to_seq"))),
-        normalize(where(working_map, rule("map_to_seq"))),
+        folds_to_loops(),
+        maps_to_loops(),
     )
+
+
+@cache
+def folds_to_loops() -> Strategy:
+    """Turn all folds and iterations into loops."""
+    return each_part(choose(rule("reduce_to_seq"), rule("scan_to_seq"), rule("iterate_to_seq")))
+
+
+@cache
+def maps_to_loops() -> Strategy:
+    """Turn all maps that compute into loops."""
+    return each_part(where(working_map, rule("map_to_seq")))
 
 
 def store_inner_scans() -> Strategy:

@@ -1,11 +1,11 @@
-"""A small cache: the common beginning of a family's skeletons is derived once."""
+"""Caches of results: what the skeletons of a family have in common is derived once."""
 
 from __future__ import annotations
 
-from collections import deque
+from liftpy.ir.by_identity import by_identity
+from liftpy.rewrite.strategy import Strategy, all_, attempt, deep, seq
 
-from liftpy.ir.expr import Expr
-from liftpy.rewrite.strategy import Result, Strategy
+MOST_PARTS = 1 << 12  # parts whose results `each_part` keeps
 
 
 def remembered(strategy: Strategy, count: int = 1) -> Strategy:
@@ -13,13 +13,14 @@ def remembered(strategy: Strategy, count: int = 1) -> Strategy:
 
     It must be the same object, not an equal one: `0.0` and `-0.0` are equal, but not the same.
     """
-    last = deque[tuple[Expr, Result]](maxlen=count)
+    return by_identity(count)(strategy)
 
-    def run(expr: Expr) -> Result:
-        known = next((result for other, result in [*last] if other is expr), None)
-        if known is None:
-            known = strategy(expr)
-            last.append((expr, known))
-        return known
 
-    return run
+def each_part(strategy: Strategy) -> Strategy:
+    """Apply the strategy once to every part on which it succeeds, outermost first; never fails.
+
+    The results for parts that occur again are cached, so whether the strategy succeeds may depend
+    on nothing but the part.
+    """
+    one = attempt(strategy)
+    return deep(lambda again: remembered(seq(one, all_(again)), MOST_PARTS))
