@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from liftpy.constraints.terms import Names, Reading, Term, TermReader, reached, readings, repeated
-from liftpy.ir.nat import ONE, ZERO, Nat, nat, var
+from liftpy.ir.nat import ONE, ZERO, Nat, var
 from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 
@@ -61,37 +61,29 @@ class Blocks:
 
     def memory(self, t: Type, kind: str, place: str = "") -> Value:
         """A value in a memory of its own."""
-        return self.cells(t, kind, place or self.fresh(kind), ())
+        return self.cells(t, kind, place or self.fresh(kind), ZERO)
 
-    def cells(self, t: Type, kind: str, place: str, at: tuple[tuple[Nat, Nat], ...]) -> Value:
-        """The part of a memory at indices, each with the length of its dimension."""
+    def cells(self, t: Type, kind: str, place: str, first: Nat) -> Value:
+        """The part of a memory at `first`, counted in values of the type `t`."""
         match t:
             case ArrayType(element, length) | VectorType(element, length):
-                return Pull(
-                    length, lambda i: self.cells(element, kind, place, (*at, (nat(i), nat(length))))
-                )
+                start = first * length
+                return Pull(length, lambda i: self.cells(element, kind, place, start + i))
             case TupleType(elements):
                 return tuple(
-                    self.cells(e, kind, f"{place}_{k}", at) for k, e in enumerate(elements)
+                    self.cells(e, kind, f"{place}_{k}", first) for k, e in enumerate(elements)
                 )
             case _:
-                index = ZERO
-                for i, length in at:
-                    index = index * length + i
-                term = Term(
-                    kind,
-                    (),
-                    index.names(),
-                    index,
-                    place,
-                    stable=kind == "load",
-                    shape=self.read.shape(place),
-                )
-                return self.one_cell(term)
+                return self.one_cell(kind, place, first)
 
-    def one_cell(self, term: Term) -> Term:
+    def one_cell(self, kind: str, place: str, index: Nat) -> Term:
         """The one term for equal cells."""
-        return self.read.one((term.kind, term.place, term.index), term)
+
+        def make() -> Term:
+            stable, shape = kind == "load", self.read.shape(place)
+            return Term(kind, (), index.names(), index, place, stable, shape=shape)
+
+        return self.read.one((kind, place, index), make)
 
     # --- reads ---
 
@@ -165,8 +157,10 @@ class Blocks:
         self.share((term,))
         self.emit(term)
         name = self.fresh("variable")
-        held = Term("number", (), term.names, stable=term.stable, shape=self.read.shape(name))
-        return self.read.one(name, held)
+        shape = self.read.shape(name)
+        return self.read.one(
+            name, lambda: Term("number", (), term.names, stable=term.stable, shape=shape)
+        )
 
     def noted(self, value: Value) -> Value:
         """A value whose scalars are held in variables where they are read."""

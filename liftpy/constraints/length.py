@@ -16,7 +16,18 @@ from typing import Any, TypeAlias
 from liftpy.constraints.blocks import Blocks
 from liftpy.constraints.terms import NOTHING, Term
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Primitive, Tuple, UserFun
+from liftpy.ir.by_identity import by_identity
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Function,
+    Lambda,
+    Literal,
+    Param,
+    Primitive,
+    Tuple,
+    UserFun,
+)
 from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
@@ -56,7 +67,6 @@ class Length(Blocks):
     def __init__(self, demanded: Demand) -> None:
         super().__init__()
         self.demand = demanded
-        self.used: dict[int, list[tuple[Param, Uses]]] = {}
 
     def statements(self, body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
         """The number of statements of a kernel."""
@@ -72,62 +82,73 @@ class Length(Blocks):
         match expr:
             case Param():
                 return env[expr]
+            case FunCall(fun, args):
+                return self.called(expr, fun, args, env)
             case Literal(value, t):
                 return self.read.literal(value, t)
             case Tuple(elements):
                 return tuple(self.view(e, env) for e in elements)
-            case FunCall(Lambda() as f, args):
-                values = [self.view(a, env) for a in args]
-                return self.view(f.body, {**env, **self.given(f, values, self.noted)})
-            case FunCall(UserFun() as f, args):
-                values = [self.view(a, env) for a in args]
-                return self.view(f.body, dict(zip(f.params, values, strict=True)))
-            case FunCall(MemoryPrimitive() as m, (arg,)):
-                value = self.memory(arg.type, space_of(m))
+            case _:
+                message = f"no view of {type(expr).__name__}"
+                raise InternalError(message)
+
+    def called(self, expr: FunCall, fun: Function, args: tuple[Expr, ...], env: Env) -> Value:
+        """`view` for a call."""
+        match fun:
+            case MemoryPrimitive():
+                (arg,) = args
+                value = self.memory(arg.type, space_of(fun))
                 self.generate(arg, env, value)
-                self.frame.each = self.frame.each + (1 if isinstance(m, ToLocal) else 0)
+                self.frame.each = self.frame.each + (1 if isinstance(fun, ToLocal) else 0)
                 return value
-            case FunCall(AnyReduce() | AnyIterate(), _):
+            case AnyReduce() | AnyIterate():
                 value = self.memory(expr.type, "private")
                 self.generate(expr, env, value)
                 return value
-            case FunCall(ReduceVec() as r, (init, vector)):
-                return self.lanes(r, self.view(init, env), self.view(vector, env), env)
-            case FunCall(Primitive() as p, args):
-                values = [self.view(a, env) for a in args]
-                if p.function is None:
-                    return p.meaning(self.read, *values)
-                f = p.function
-                return p.meaning(
+            case ReduceVec():
+                init, vector = args
+                return self.lanes(fun, self.view(init, env), self.view(vector, env), env)
+            case _:
+                pass
+        values = [self.view(a, env) for a in args]
+        match fun:
+            case Primitive():
+                f = fun.function
+                if f is None:
+                    return fun.meaning(self.read, *values)
+                return fun.meaning(
                     self.read,
                     lambda *vs: self.view(f.body, {**env, **dict(zip(f.params, vs, strict=True))}),
                     *values,
                 )
+            case Lambda():
+                return self.view(fun.body, {**env, **self.given(fun, values, self.noted)})
+            case UserFun():
+                return self.view(fun.body, dict(zip(fun.params, values, strict=True)))
             case _:
-                message = f"no view of {type(expr).__name__}"
+                message = f"no view of a call of {type(fun).__name__}"
                 raise InternalError(message)
 
     def lanes(self, r: ReduceVec, init: Term, vector: Pull, env: Env) -> Term:
         """A fold of scalars over lanes; values that its steps store are stored in each step."""
         lane, width = self.fresh("lane"), nat(vector.length)
         whole = vector[var(lane, 0)]
-        step = self.read.one(lane, Term("number", names=frozenset({lane})))
+        step = self.read.one(lane, lambda: Term("number", names=frozenset({lane})))
         total = self.read.operate(r.name, (step,))
         made: list[Term] = []
         values = dict(zip(r.f.params, (total, step), strict=True))
         self.branch(lambda: made.append(self.view(r.f.body, {**env, **values})), width)
         parts = (init, whole, *made)
         names = NOTHING.union(*(p.names for p in parts)) - {lane}
-        fold = Term("lanes", parts, names, place=lane, stable=False, width=width)
-        return self.read.one(("lanes", lane), fold)
+        return self.read.one(
+            ("lanes", lane),
+            lambda: Term("lanes", parts, names, place=lane, stable=False, width=width),
+        )
 
     def given(self, f: Lambda, values: list[Value], name: Callable[[Term], Term]) -> Env:
         """A function's variables; `name` is applied to computed values used more than once."""
         env = dict(zip(f.params, values, strict=True))
-        if id(f) not in self.used:
-            every = [(p, Uses(f.body, p)) for p in f.params]
-            self.used[id(f)] = [(p, used) for p, used in every if used.any_often]
-        for param, used in self.used[id(f)]:
+        for param, used in used_often(f):
             env[param] = self.often(env[param], param.type, used, (), name)
         return env
 
@@ -282,6 +303,13 @@ class Length(Blocks):
                 self.open(length, body, looped=length != lengths[0])
             case _:
                 self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
+
+
+@by_identity(1 << 12)
+def used_often(f: Lambda) -> tuple[tuple[Param, Uses], ...]:
+    """The parameters of a function of which a part is used more than once, with their uses."""
+    every = ((p, Uses(f.body, p)) for p in f.params)
+    return tuple((p, used) for p, used in every if used.any_often)
 
 
 def space_of(m: MemoryPrimitive) -> str:

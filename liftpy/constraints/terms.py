@@ -77,21 +77,27 @@ class TermReader(ByName):
         """The shape of an operator or a memory with such parts."""
         return self.shapes.setdefault((what, *(p.shape for p in parts)), len(self.shapes) + 1)
 
-    def one(self, key: object, term: Term) -> Term:
-        """The one term of a key."""
-        return self.terms.setdefault(key, term)
+    def one(self, key: object, make: Callable[[], Term]) -> Term:
+        """The one term of a key, made when it is first needed."""
+        found = self.terms.get(key)
+        if found is None:
+            found = self.terms[key] = make()
+        return found
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         """The term of an operator."""
-        names = NOTHING.union(*(a.names for a in args))
-        stable = all(a.stable for a in args)
-        shape = self.shape(op, args)
-        return self.one(("op", op, args), Term("op", args, names, stable=stable, shape=shape))
+
+        def make() -> Term:
+            names = NOTHING.union(*(a.names for a in args))
+            stable = all(a.stable for a in args)
+            return Term("op", args, names, stable=stable, shape=self.shape(op, args))
+
+        return self.one(("op", op, args), make)
 
     def literal(self, value: float, t: Type) -> Value:
         """A constant."""
-        shape = self.shape(repr(value))
-        return self.one(("number", repr(value), t), Term("number", shape=shape))
+        text = repr(value)
+        return self.one(("number", text, t), lambda: Term("number", shape=self.shape(text)))
 
     def inside(self, index: Nat, length: NatLike) -> Value:
         """A condition: the variables that it depends on."""
@@ -107,22 +113,23 @@ class TermReader(ByName):
 
     def either(self, condition: Value, then: Value, otherwise: Value) -> Value:
         """One of two terms."""
-        names = NOTHING.union(condition[0].names(), then.names, otherwise.names)
-        stable = then.stable and otherwise.stable
         parts = then, otherwise
-        term = Term(
-            "choice",
-            parts,
-            names,
-            stable=stable,
-            condition=condition,
-            shape=self.shape("choice", parts),
+        return self.one(
+            ("choice", condition, *parts),
+            lambda: Term(
+                "choice",
+                parts,
+                NOTHING.union(condition[0].names(), then.names, otherwise.names),
+                stable=then.stable and otherwise.stable,
+                condition=condition,
+                shape=self.shape("choice", parts),
+            ),
         )
-        return self.one(("choice", condition, *parts), term)
 
     def of_index(self, index: Nat | int, t: Type) -> Value:
         """A number."""
-        return self.one(("index", nat(index)), Term("number", names=nat(index).names()))
+        number = nat(index)
+        return self.one(("index", number), lambda: Term("number", names=number.names()))
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         """Rules are not compiled."""
