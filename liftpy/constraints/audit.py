@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from liftpy.constraints.system import MEMORY_LIMIT
 from liftpy.ir.expr import FunCall, Primitive
-from liftpy.ir.walk import top_down
+from liftpy.ir.walk import every_part
 from liftpy.primitives import (
     IterateSeq,
     MapGlb,
@@ -130,7 +130,7 @@ def audit(skeletons: Iterable[Skeleton]) -> Iterator[tuple[str, str, Asks | Sile
     kinds: dict[type[Primitive], None] = {}
     rules: dict[str, None] = {}
     for skeleton in skeletons:
-        calls = (e for _, e in top_down(skeleton.program.body.body) if isinstance(e, FunCall))
+        calls = (e for e in every_part(skeleton.program.body.body) if isinstance(e, FunCall))
         kinds |= {type(e.fun): None for e in calls if isinstance(e.fun, Primitive)}
         rules |= {step.rule: None for step in skeleton.derivation.steps}
     for kind in sorted(kinds, key=lambda kind: kind.name):

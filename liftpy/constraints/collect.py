@@ -29,7 +29,7 @@ from liftpy.ir.types import (
     components,
     size_bytes,
 )
-from liftpy.ir.walk import children, function_of, scalars_in, top_down
+from liftpy.ir.walk import children, every_part, function_of, scalars_in, top_down
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.primitives import (
     AnyIterate,
@@ -225,7 +225,7 @@ def asked_of_launch(
     who = f"code size of kernel {kernel.name}"
     unrolled = statements(kernel.body)
     limit = UNROLL_LIMIT * (1 + held_values(kernel.body))
-    if any(is_straight(e) for _, e in top_down(kernel.body)):
+    if any(is_straight(e) for e in every_part(kernel.body)):
         limit += min(unrolled.terms.get((), 0), FIXED_UNROLL_LIMIT)
     if unrolled.names() <= foreign:
         limit = max(limit, FIXED_UNROLL_LIMIT)
@@ -242,14 +242,14 @@ def is_straight(expr: Expr) -> bool:
 
 def sizes_of(body: Expr) -> frozenset[str]:
     """The variables in the sizes of a kernel's primitives, such as `split(kappa)`."""
-    calls = (e.fun for _, e in top_down(body) if isinstance(e, FunCall))
+    calls = (e.fun for e in every_part(body) if isinstance(e, FunCall))
     own = (n for fun in calls if isinstance(fun, Primitive) for n in fun.numbers().values())
     return frozenset(name for n in own for name in n.names())
 
 
 def held_values(body: Expr) -> int:
     """How many values a kernel names and stores in local memory; each has code of its own."""
-    lets = (e for _, e in top_down(body) if isinstance(e, FunCall) and isinstance(e.fun, Lambda))
+    lets = (e for e in every_part(body) if isinstance(e, FunCall) and isinstance(e.fun, Lambda))
     stored = (arg for let in lets for arg in let.args if isinstance(arg, FunCall))
     return sum(isinstance(value.fun, ToLocal) for value in stored)
 
@@ -373,7 +373,7 @@ def lanes(step: Expr) -> Nat:
     """The width of the vectors that a step splits into the scalars it returns; 1 if none."""
     widths = {
         t.element.width
-        for _, part in top_down(step)
+        for part in every_part(step)
         if isinstance(part, FunCall) and isinstance(part.fun, AsScalar)
         for t in (part.args[0].type,)
         if isinstance(t, ArrayType) and isinstance(t.element, VectorType)

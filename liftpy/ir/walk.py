@@ -96,7 +96,7 @@ def exists(expr: Expr, path: Path) -> bool:
 def bound_names(expr: Expr) -> set[str]:
     """The names of all variables bound inside an expression."""
     found: set[str] = set()
-    for _, part in top_down(expr):
+    for part in every_part(expr):
         function = function_of(part.fun) if isinstance(part, FunCall) else None
         if function is not None:
             found.update(p.name for p in function.params)
@@ -120,6 +120,18 @@ def top_down(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
         parts = children(part)
         for k in range(len(parts) - 1, -1, -1):
             waiting.append(((*path, k), parts[k]))  # noqa: PERF401  most have one or none
+
+
+def every_part(expr: Expr) -> Iterator[Expr]:
+    """Every part in the order of `top_down`, without its path."""
+    waiting = [expr]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        if isinstance(part, FunCall):
+            waiting += part.parts[::-1]
+        elif isinstance(part, Tuple):
+            waiting += part.elements[::-1]
 
 
 def top_down_from(expr: Expr, path: Path) -> Iterator[tuple[Path, Expr]]:
@@ -186,7 +198,7 @@ def scalars_in(function: Lambda) -> frozenset[ScalarType]:
     """The scalar types of everything that a function computes, user functions included."""
     types = {id(p.type): p.type for p in function.params}
     functions: set[UserFun] = set()
-    for _, part in top_down(function.body):
+    for part in every_part(function.body):
         types[id(part.type)] = part.type
         if isinstance(part, FunCall) and isinstance(part.fun, UserFun):
             functions.add(part.fun)

@@ -25,7 +25,14 @@ from liftpy.ir.expr import (
 )
 from liftpy.ir.nat import ZERO, Nat
 from liftpy.ir.types import ArrayType, Type, size_bytes
-from liftpy.ir.walk import bound_names, children, function_of, lambda_of, top_down, with_child
+from liftpy.ir.walk import (
+    bound_names,
+    children,
+    every_part,
+    function_of,
+    lambda_of,
+    with_child,
+)
 from liftpy.kernels.launch import PARALLEL, Demand, demand
 from liftpy.primitives import IterateSeq, ToGlobal, ToStreamed
 from liftpy.primitives.dialects import LoweredProgram
@@ -164,7 +171,7 @@ def is_iteration(expr: Expr) -> bool:
         and isinstance(expr.fun, IterateSeq)
         and any(
             isinstance(part, FunCall) and isinstance(part.fun, PARALLEL)
-            for _, part in top_down(expr.fun.f.body)
+            for part in every_part(expr.fun.f.body)
         )
     )
 
@@ -226,7 +233,7 @@ def _buffers(
 
 def is_stored(param: Param, function: Lambda) -> bool:
     """Whether a value that its own kernel stores depends on a parameter."""
-    parts = (part for _, part in top_down(function.body))
+    parts = (part for part in every_part(function.body))
     return any(
         isinstance(p, FunCall) and isinstance(p.fun, ToGlobal) and param in p.free for p in parts
     )

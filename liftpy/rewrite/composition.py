@@ -280,8 +280,11 @@ def in_part(made: Skeleton, stage: Stage) -> Skeleton:
         p: mine for p, mine in zip(own.params, stage.program.params, strict=True) if p != mine
     }
     sizes = {p.name: var(prefixed(stage.name, p.name), p.low, p.high) for p in made.parameters}
-    body = substitute_sizes(substitute(own.body.body, by) if by else own.body.body, sizes)
-    steps = tuple(step.renamed(sizes) for step in made.derivation.steps)
+    body = substitute(own.body.body, by) if by else own.body.body
+    steps = made.derivation.steps
+    if sizes:
+        body = substitute_sizes(body, sizes)
+        steps = tuple(step.renamed(sizes) for step in steps)
     lowered = LoweredProgram(
         stage.program.name, Lambda(stage.program.params, body), stage.program.constants
     )

@@ -38,10 +38,10 @@ from liftpy.ir.walk import (
     bound_names,
     children,
     constant_fields,
+    every_part,
     exists,
     function_of,
     lambda_of,
-    top_down,
     with_child,
 )
 from liftpy.rewrite.reals import accumulates, adds, finite_neutral, keeps, rescaling
@@ -110,7 +110,7 @@ def mentions_index(rule: Rule) -> bool:
         isinstance(part, FunCall)
         and isinstance(part.fun, Primitive)
         and bool(index_fields(type(part.fun)))
-        for _, part in top_down(rule.right)
+        for part in every_part(rule.right)
     )
 
 

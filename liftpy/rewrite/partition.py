@@ -17,7 +17,7 @@ from liftpy.errors import ConstraintRefused
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, substitute
 from liftpy.ir.open_sizes import show_range, size_ranges
 from liftpy.ir.types import ArrayType, VectorType
-from liftpy.ir.walk import Path, at, bound_names, top_down
+from liftpy.ir.walk import Path, at, bound_names, every_part
 from liftpy.primitives import Map
 from liftpy.primitives.text import show
 from liftpy.rewrite.by_tiles import by_tiles
@@ -325,13 +325,13 @@ def recomputes(stage: Expr) -> int:
 
 def has_vectors(expr: Expr) -> bool:
     """Whether an expression makes arrays of vectors."""
-    types = (e.type for _, e in top_down(expr))
+    types = (e.type for e in every_part(expr))
     return any(isinstance(t, ArrayType) and isinstance(t.element, VectorType) for t in types)
 
 
 def makes_folds(expr: Expr) -> bool:
     """Whether a map in an expression folds; lanes can read its result only if it is stored."""
-    maps = (e for _, e in top_down(expr) if isinstance(e, FunCall) and isinstance(e.fun, Map))
+    maps = (e for e in every_part(expr) if isinstance(e, FunCall) and isinstance(e.fun, Map))
     return any(map(has_fold, maps))
 
 

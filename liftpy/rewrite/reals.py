@@ -30,7 +30,7 @@ from liftpy.ir.expr import (
 )
 from liftpy.ir.scalars import LARGEST, REFERENCE_OPERATORS
 from liftpy.ir.types import FLOATS, ScalarType
-from liftpy.ir.walk import top_down
+from liftpy.ir.walk import every_part
 
 # --- expressions as sums ------------------------------------------------------------------------
 
@@ -54,7 +54,7 @@ def are_equal(one: Expr, two: Expr) -> bool:
 
 def is_real(expr: Expr) -> bool:
     """Whether no constant in an expression is infinite or NaN."""
-    for _, part in top_down(expr):
+    for part in every_part(expr):
         match part:
             case Literal(value) if not math.isfinite(value):
                 return False
@@ -184,7 +184,7 @@ def accumulates(f: Lambda) -> bool:
 
 def exponents(expr: Expr) -> Iterator[Expr]:
     """The arguments of all `exp` in an expression."""
-    for _, part in top_down(expr):
+    for part in every_part(expr):
         match part:
             case FunCall(ScalarOp("exp"), (exponent,)):
                 yield exponent

@@ -21,7 +21,7 @@ from typing import Literal, Self
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.expr import Expr, FunCall, FunVar, Param, Primitive
 from liftpy.ir.nat import INDEX, ONE, ZERO, Applied, Nat, NatLike, Var, atom, nat, var
-from liftpy.ir.walk import children, function_of, top_down
+from liftpy.ir.walk import children, every_part, function_of
 
 LawName = Literal[
     "associative", "commutative", "neutral", "finite", "rescales", "keeps", "adds", "accumulates"
@@ -192,7 +192,7 @@ def sizes_of(rule: Rule) -> tuple[Var, ...]:
     """The size metavariables of a rule with their ranges, by name."""
     sizes = [size for condition in rule.where for size in (condition.left, condition.right)]
     for side in (rule.left, rule.right):
-        for _, part in top_down(side):
+        for part in every_part(side):
             sizes += part.type.lengths()
             if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
                 sizes += part.fun.numbers().values()

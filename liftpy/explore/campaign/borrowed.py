@@ -34,7 +34,7 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, Tuple
-from liftpy.ir.walk import function_of, top_down, with_function
+from liftpy.ir.walk import every_part, function_of, with_function
 from liftpy.pipeline import compile_candidate
 from liftpy.primitives.text import parse, show
 from liftpy.rewrite.composition import keys_of_stages, prefixed
@@ -181,7 +181,7 @@ def nameless(program: Program) -> str:
             case _:
                 return expr
 
-    mentioned = (e for _, e in top_down(program.body.body) if isinstance(e, Param))
+    mentioned = (e for e in every_part(program.body.body) if isinstance(e, Param))
     params = [p for p in dict.fromkeys((*mentioned, *program.params)) if p in program.params]
     own = {p: Param(f"p{k}", p.type) for k, p in enumerate(params)}
     constants = frozenset(own[p].name for p in params if p.name in program.constants)

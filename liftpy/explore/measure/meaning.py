@@ -39,7 +39,7 @@ from liftpy.ir.types import (
     ScalarType,
     components,
 )
-from liftpy.ir.walk import children, scalars_in, top_down
+from liftpy.ir.walk import children, every_part, scalars_in
 from liftpy.primitives import AnyReduce, AnyScan
 from liftpy.semantics.evaluate import Evaluated
 from liftpy.semantics.room import evaluation_bytes
@@ -140,7 +140,7 @@ def spacing(t: ScalarType) -> float:
 
 def applied(expr: Expr) -> Iterator[Function]:
     """What an expression applies, also in the bodies of user functions."""
-    for _, part in top_down(expr):
+    for part in every_part(expr):
         if isinstance(part, FunCall):
             yield part.fun
             if isinstance(part.fun, UserFun):

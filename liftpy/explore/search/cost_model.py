@@ -30,7 +30,7 @@ from liftpy.explore.search.trial import Trial
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.nat import ONE, Nat, product
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, size_bytes
-from liftpy.ir.walk import top_down
+from liftpy.ir.walk import every_part
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.rewrite.skeleton import Skeleton
 
@@ -68,7 +68,7 @@ def _cut(skeleton: Skeleton) -> tuple[Chain, tuple[tuple[Nat, ...], ...]]:
 
 def _widths(kernel: Kernel) -> list[Nat]:
     """The widths of the vectors that a kernel computes with."""
-    return [w for _, part in top_down(kernel.body) for w in _vectors(part.type)] or [ONE]
+    return [w for part in every_part(kernel.body) for w in _vectors(part.type)] or [ONE]
 
 
 def _vectors(t: Type) -> list[Nat]:

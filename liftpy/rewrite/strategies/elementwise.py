@@ -10,7 +10,7 @@ straight-line code instead of a fold.
 from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall, Get, Param
-from liftpy.ir.walk import at, children, top_down
+from liftpy.ir.walk import at, children, every_part
 from liftpy.primitives import Join, Map, Pad, Split, Transpose, Zip
 from liftpy.primitives.work import is_layout
 from liftpy.rewrite.strategies.epilogue import ZIP_OF_MAP, keeps_each, tuples_fused
@@ -60,7 +60,7 @@ def to_elements(expr: Expr) -> Result:
 
 def has_lists(expr: Expr) -> bool:
     """Whether a part of an expression is a small array with an expression for each element."""
-    return any(lists_elements(part) for _, part in top_down(expr))
+    return any(lists_elements(part) for part in every_part(expr))
 
 
 def moved(leads: Predicate) -> Strategy:
@@ -136,7 +136,7 @@ def starts_from(expr: Expr) -> Predicate:
     source, element = children(expr)[0], parameter(expr)
     zipped = isinstance(source, FunCall) and isinstance(source.fun, Zip)
     read = FunCall(Get(0), (element,)) if zipped else element
-    return lambda part: any(e == read for _, e in top_down(part))
+    return lambda part: any(e == read for e in every_part(part))
 
 
 def layout_outside(expr: Expr) -> Result:

@@ -8,7 +8,7 @@ of F(m, r) in groups are one array of products of matrices, like those without g
 from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall, Param
-from liftpy.ir.walk import at, top_down
+from liftpy.ir.walk import at, every_part, top_down
 from liftpy.primitives import Join
 from liftpy.rewrite.strategies.shapes import lets, parameter, renamed
 from liftpy.rewrite.strategy import Failure, Result, Strategy, Success, at_path, attempt, rule, seq
@@ -29,7 +29,7 @@ def flattened_at(depth: int) -> Strategy:
         if not isinstance(made, Success):
             return made
         value = at(made.expr, (*place, 0))
-        read = {joined_variable(part) for _, part in top_down(value)} - {None}
+        read = {joined_variable(part) for part in every_part(value)} - {None}
         names = [*map(parameter, lets(made.expr))][:depth]
         stored = (at_path((1,) * k, join_stored) for k, p in enumerate(names) if p in read)
         return seq(lambda _: made, *stored)(expr)

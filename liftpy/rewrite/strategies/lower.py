@@ -7,7 +7,7 @@ from functools import cache
 
 from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Tuple
 from liftpy.ir.types import ArrayType
-from liftpy.ir.walk import Path, at, top_down
+from liftpy.ir.walk import Path, at, every_part, top_down
 from liftpy.primitives import (
     AnyIterate,
     AnyReduce,
@@ -135,7 +135,7 @@ def unroll_innermost() -> Strategy:
     def innermost_reduce(expr: Expr) -> bool:
         if not (isinstance(expr, FunCall) and isinstance(expr.fun, Reduce)):
             return False
-        inner = (e for _, e in top_down(expr.fun.f.body))
+        inner = (e for e in every_part(expr.fun.f.body))
         return not any(isinstance(e, FunCall) and isinstance(e.fun, AnyReduce) for e in inner)
 
     return normalize(where(innermost_reduce, rule("reduce_to_seq_unroll"), "innermost reduction"))

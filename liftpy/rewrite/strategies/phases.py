@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.types import ArrayType
-from liftpy.ir.walk import Path, top_down
+from liftpy.ir.walk import Path, every_part, top_down
 from liftpy.primitives import Map, Slide, Transpose
 from liftpy.rewrite.strategies.epilogue import COMPONENTS, fused_inward
 from liftpy.rewrite.strategies.lower import nest_reductions
@@ -70,7 +70,7 @@ class Windows:
 
 def has_stride(expr: Expr) -> bool:
     """Whether an expression takes windows that overlap and are more than one element apart."""
-    calls = (e.fun for _, e in top_down(expr) if isinstance(e, FunCall))
+    calls = (e.fun for e in every_part(expr) if isinstance(e, FunCall))
     sizes = ((f.size.constant, f.step.constant) for f in calls if isinstance(f, Slide))
     return any(size is not None and step is not None and size > step > 1 for size, step in sizes)
 

@@ -20,7 +20,7 @@ from liftpy.ir.expr import (
     substitute,
 )
 from liftpy.ir.types import ArrayType, Type
-from liftpy.ir.walk import Path, at, children, lambda_of, replace_at, top_down
+from liftpy.ir.walk import Path, at, children, every_part, lambda_of, replace_at
 from liftpy.primitives import (
     AnyIterate,
     AnyScan,
@@ -196,7 +196,7 @@ def is_windows(expr: Expr) -> bool:
     return (
         isinstance(expr, FunCall)
         and not computes(expr)
-        and any(isinstance(e, FunCall) and isinstance(e.fun, Slide) for _, e in top_down(expr))
+        and any(isinstance(e, FunCall) and isinstance(e.fun, Slide) for e in every_part(expr))
     )
 
 
@@ -259,13 +259,13 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[MapNest
 
 def is_one_kernel(expr: Expr) -> bool:
     """Whether one kernel can make an array: no scan, iteration or let, and no fold to an array."""
-    lets = any(isinstance(e, FunCall) and isinstance(e.fun, Lambda) for _, e in top_down(expr))
+    lets = any(isinstance(e, FunCall) and isinstance(e.fun, Lambda) for e in every_part(expr))
     return makes_array(expr) and not lets and not folds_arrays(expr)
 
 
 def makes_array(expr: Expr) -> bool:
     """Whether an expression is an array, computed without a scan or an iteration."""
-    calls = [e.fun for _, e in top_down(expr) if isinstance(e, FunCall)]
+    calls = [e.fun for e in every_part(expr) if isinstance(e, FunCall)]
     sequences = any(isinstance(fun, AnyScan | AnyIterate) for fun in calls)
     return isinstance(expr.type, ArrayType) and not sequences
 

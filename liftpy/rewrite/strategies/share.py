@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from liftpy.ir.expr import Expr, FunCall, Param, Primitive
 from liftpy.ir.types import ArrayType, Type, VectorType
-from liftpy.ir.walk import Path, at, children, function_of, top_down
+from liftpy.ir.walk import Path, at, children, every_part, function_of
 from liftpy.primitives import Map, ToGlobal, Zip
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.shapes import (
@@ -61,7 +61,7 @@ def stages(expr: Expr) -> Iterator[Path]:
 
 def has_fold(expr: Expr) -> bool:
     """Whether the function of a map contains a fold."""
-    return any(is_reduce(part) for _, part in top_down(body_of(expr)))
+    return any(is_reduce(part) for part in every_part(body_of(expr)))
 
 
 def invariant(expr: Expr, around: tuple[frozenset[Param], ...] = ()) -> Iterator[Expr]:
@@ -88,7 +88,7 @@ def invariant(expr: Expr, around: tuple[frozenset[Param], ...] = ()) -> Iterator
 
 def has_fold_in(expr: Expr) -> bool:
     """Whether an expression contains a reduction."""
-    return any(is_reduce(part) for _, part in top_down(expr))
+    return any(is_reduce(part) for part in every_part(expr))
 
 
 def store_folds(result: Path, lower: Strategy) -> Strategy:

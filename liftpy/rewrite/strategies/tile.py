@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from liftpy.ir.expr import Expr, FunCall, Get, Param
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import ArrayType, TupleType
-from liftpy.ir.walk import Path, at, children, top_down
+from liftpy.ir.walk import Path, at, children, every_part, top_down
 from liftpy.primitives import Zip
 from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.rewrite.strategies.block import (
@@ -113,7 +113,7 @@ def element_by_element(expr: Expr, row: Param | None = None) -> bool:
     results read the same element of an array. `row` is the variable of the enclosing map.
     """
     if not working_map(expr):
-        arrays = any(isinstance(part.type, ArrayType) for _, part in top_down(expr))
+        arrays = any(isinstance(part.type, ArrayType) for part in every_part(expr))
         return row is not None and not arrays
     whole, param = children(expr)[0], parameter(expr)
     zipped = isinstance(whole, FunCall) and isinstance(whole.fun, Zip)
@@ -164,7 +164,7 @@ def in_vectors(width: Nat) -> Strategy:
 
 def folds(expr: Expr) -> int:
     """The number of reductions in an expression."""
-    return sum(is_reduce(part) for _, part in top_down(expr))
+    return sum(is_reduce(part) for part in every_part(expr))
 
 
 def windows_in_local(size: Nat) -> Strategy:

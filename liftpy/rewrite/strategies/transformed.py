@@ -16,7 +16,7 @@ from functools import cache
 from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import ArrayType
-from liftpy.ir.walk import Path, at, top_down
+from liftpy.ir.walk import Path, at, every_part
 from liftpy.primitives import Slide
 from liftpy.primitives.work import computes
 from liftpy.rewrite.rules.correlation import RECTANGLES, SIZES
@@ -160,7 +160,7 @@ def saves(tiling: Tiling, counts: tuple[int, ...]) -> bool:
 
 def applies(tiling: Tiling, expr: Expr) -> bool:
     """Whether an expression takes windows of as many elements as a tiling needs, one apart."""
-    calls = (e.fun for _, e in top_down(expr) if isinstance(e, FunCall))
+    calls = (e.fun for e in every_part(expr) if isinstance(e, FunCall))
     return any(isinstance(f, Slide) and f.size == tiling.r and f.step == 1 for f in calls)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from liftpy.ir.expr import Expr, FunCall, Program
 from liftpy.ir.types import ArrayType, size_bytes
-from liftpy.ir.walk import top_down
+from liftpy.ir.walk import every_part
 from liftpy.primitives import Map, Slide
 from liftpy.rewrite.strategies.block import columns_first, is_indivisible
 from liftpy.rewrite.strategies.epilogue import fused_inward
@@ -20,7 +20,7 @@ STREAMED_BYTES = 2**18  # a smaller result may stay in a core's caches until it 
 def paddings(program: Program) -> tuple[str, ...]:
     """The words of the choice `pad`: the part of the padded input that is stored."""
     body = program.body.body
-    padded = [e for _, e in top_down(body) if is_padding(e) and e.free <= body.free]
+    padded = [e for e in every_part(body) if is_padding(e) and e.free <= body.free]
     if not padded:
         return ("fused",)
     first = padded[0]
@@ -34,7 +34,7 @@ def paddings(program: Program) -> tuple[str, ...]:
 def stored_views(program: Program) -> tuple[str, ...]:
     """`paddings`, and `windows` if the program has any."""
     body = program.body.body
-    windows = any(is_windows(e) and e.free <= body.free for _, e in top_down(body))
+    windows = any(is_windows(e) and e.free <= body.free for e in every_part(body))
     return (*paddings(program), "windows") if windows else paddings(program)
 
 
@@ -78,7 +78,7 @@ def outer_length(expr: Expr) -> int:
 
 def slides(program: Program) -> list[FunCall]:
     """The slides of a program, outermost first."""
-    parts = (e for _, e in top_down(program.body.body))
+    parts = (e for e in every_part(program.body.body))
     return [e for e in parts if isinstance(e, FunCall) and isinstance(e.fun, Slide)]
 
 

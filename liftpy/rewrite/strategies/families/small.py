@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.ir.expr import Expr, Program
-from liftpy.ir.walk import at, top_down
+from liftpy.ir.walk import at, every_part
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import store_padding
 from liftpy.rewrite.strategies.families.common import paddings
@@ -65,7 +65,7 @@ def match(program: Program) -> Small | str:
 
 def is_straight(expr: Expr) -> bool:
     """Whether a value is made of small arrays whose elements are listed, without a fold."""
-    return not has_fold_in(expr) and any(lists_elements(e) for _, e in top_down(expr))
+    return not has_fold_in(expr) and any(lists_elements(e) for e in every_part(expr))
 
 
 SMALL = Family("small", "small arrays by straight-line code in registers", match)

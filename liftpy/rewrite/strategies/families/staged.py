@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.ir.expr import FunCall, Program
-from liftpy.ir.walk import top_down
+from liftpy.ir.walk import every_part
 from liftpy.primitives import Reduce
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
@@ -75,13 +75,13 @@ def match(program: Program) -> Staged | str:
     if isinstance(block, str):
         return block
     body = with_epilogues(program.body.body)
-    parts = [e for _, e in top_down(body)]
+    parts = list(every_part(body))
     found = slides(program)
     if not found or not any(map(is_window_map, parts)):
         return "no map over windows makes the result"
     if not any(is_padding(e) and e.free <= body.free for e in parts):
         return "the windows are not those of a padded parameter"
-    whole = (e for _, e in top_down(program.body.body))
+    whole = (e for e in every_part(program.body.body))
     elements = next(
         outer_length(e.args[1])
         for e in whole
