@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from liftpy.constraints.collect import Around, Collected, collect
+from liftpy.constraints.collect import Around, collect, collected
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space
 from liftpy.constraints.stages import around_each
@@ -90,7 +90,7 @@ def of_partition(
             return None
         made.append(found)
     sizes: dict[str, int] = {}
-    alone = [[Collected(s, device)] for s in made]
+    alone = [[collected(s, device)] for s in made]
     each = zip(made, around_each(partition, alone), strict=True)
     for drawn in [points_of(s, device, around, 1, random) for s, (_, around) in each]:
         if not drawn:

@@ -16,6 +16,7 @@ from liftpy.constraints.device import Device, check_extensions
 from liftpy.constraints.length import length
 from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.errors import InternalError
+from liftpy.ir.by_identity import by_identity
 from liftpy.ir.constraint import Constraint, at_most
 from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Program
 from liftpy.ir.nat import ONE, ZERO, Atom, Monomial, Nat, product
@@ -99,7 +100,25 @@ def collect(
     an empty space can be explained. A condition with several sources occurs once. Raises
     DeviceRefused if the device lacks a scalar type that the program computes in.
     """
-    return Collected(skeleton, device, around.name).within(around, memory_limit)
+    return collected(skeleton, device, around.name).within(around, memory_limit)
+
+
+def collected(skeleton: Skeleton, device: Device, result: str = ALONE.name) -> Collected:
+    """The conditions of a skeleton whose result has this name; recent ones are kept.
+
+    A campaign collects those of direct forms first, and soon after those of the whole space.
+    """
+    known = _of_skeleton(skeleton)
+    key = device, result
+    if key not in known:
+        known[key] = Collected(skeleton, device, result)
+    return known[key]
+
+
+@by_identity(1 << 11)
+def _of_skeleton(_skeleton: Skeleton) -> dict[tuple[Device, str], Collected]:
+    """The conditions of a skeleton, for the devices and names for which they were collected."""
+    return {}
 
 
 class Collected:
@@ -108,7 +127,7 @@ class Collected:
     `result` is the name of its result. The conditions are collected on first use.
     """
 
-    def __init__(self, skeleton: Skeleton, device: Device, result: str = ALONE.name) -> None:
+    def __init__(self, skeleton: Skeleton, device: Device, result: str) -> None:
         self.skeleton = skeleton
         self.device = device
         self.chain = chain(skeleton.program, result)

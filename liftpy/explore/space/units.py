@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from liftpy.constraints.collect import Around, Collected, collect
+from liftpy.constraints.collect import Around, Collected, collect, collected
 from liftpy.constraints.device import Device
 from liftpy.constraints.stages import around_each, result_of
 from liftpy.deadline import check
@@ -28,7 +28,7 @@ def units_of(
     Only these families lower stages. A partition is left out if one of its stages has no skeleton
     of these families.
     """
-    collected: dict[Stage, list[Collected]] = {}
+    of_stage: dict[Stage, list[Collected]] = {}
     known: dict[tuple[Stage, Around], tuple[Member, ...]] = {}
     for partition in forms:
         if partition.is_whole:
@@ -37,10 +37,10 @@ def units_of(
                 yield Member(skeleton, collect(skeleton, device, memory_limit=memory_limit))
             continue
         for stage in partition.stages:
-            if stage not in collected:
+            if stage not in of_stage:
                 made = stage_skeletons(partition, stage, families)
-                collected[stage] = [Collected(s, device, result_of(stage)) for s in made]
-        each = [collected[stage] for stage in partition.stages]
+                of_stage[stage] = [collected(s, device, result_of(stage)) for s in made]
+        each = [of_stage[stage] for stage in partition.stages]
         if not all(each):
             continue
         groups: list[tuple[Member, ...]] = []
