@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.explore.exploring import space_of as space
     from liftpy.explore.space.space import Space
     from liftpy.explore.space.version import VERSION as __version__
+    from liftpy.gradient.program import gradient
     from liftpy.ir.expr import Expr, Program, UserFun
     from liftpy.ir.nat import Nat
     from liftpy.ir.types import BF16 as bf16
@@ -200,6 +201,7 @@ __all__ = [
     "gather",
     "generate",
     "get",
+    "gradient",
     "i8",
     "i32",
     "i64",
@@ -318,6 +320,7 @@ _HOMES = {
     "flyte32": "liftpy.ir.types:FLYTE32",
     "from_storage": "liftpy.semantics.storage:from_storage",
     "find_device": "liftpy.opencl.devices:find_device",
+    "gradient": "liftpy.gradient.program:gradient",
     "i8": "liftpy.ir.types:I8",
     "i32": "liftpy.ir.types:I32",
     "i64": "liftpy.ir.types:I64",

@@ -40,6 +40,7 @@ COMMANDS = {
         "language",
         "A derivation of each family: the rules applied, where, and the result.",
     ),
+    "gradient": ("gradient", "The gradient of a program, as a program."),
     "primitives": (
         "primitives",
         "Every primitive: law, conditions, syntax. In Markdown.",

@@ -519,7 +519,29 @@ class Layout(Primitive):
 
     The meaning uses only `inside`, `clip`, `choose` and `either` of a reader. All other properties
     of a layout follow from the meaning (`liftpy.primitives.places`) and from `inverse`.
+
+    A layout whose elements are those of its argument, each at most once, has an `adjoint`. One that
+    uses an element several times is the `equivalent` of layouts that have one and of `repeat`, the
+    adjoint of which is a sum.
     """
+
+    def constants(self) -> dict[str, float]:
+        """The constants that the layout inserts, by field name."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.type == "float"}
+
+    #: The adjoint of a layout without one that is a layout, in words: a sum.
+    adjoint_by_definition: ClassVar[str] = ""
+
+    def adjoint(self, *args: Any, **kwargs: Any) -> Primitive | None:
+        """The layout that moves each element of the result back to where it was read.
+
+        Elements that were not read become 0. None if an element may be read several times.
+        """
+        return self.inverse(*args, **kwargs)
+
+    def equivalent(self, xs: Expr) -> Expr | None:
+        """An equal expression of `repeat` and of layouts with an adjoint; None if there is none."""
+        return None
 
 
 def function_of(fun: Function) -> Lambda | None:
@@ -661,6 +683,7 @@ class Get(Layout):
 
     name: ClassVar[str] = "get"
     unconditional: ClassVar[str] = "the type determines the components"
+    adjoint_by_definition: ClassVar[str] = "the tuple with the component, and 0 for all others"
     index: int
 
     def type_of(self, pair: Type) -> Type:

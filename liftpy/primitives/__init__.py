@@ -1,6 +1,7 @@
 """The primitives: law, type, conditions, meaning and reference of each. No z3, no OpenCL."""
 
 from liftpy.ir.expr import Get, Layout, Primitive, ScalarOp
+from liftpy.primitives.border import PadClamp, PadMirror, PadWrap
 from liftpy.primitives.concat import Concat, Drop, SplitAt, Take
 from liftpy.primitives.cover import Cover, CoverOnce, Uncover
 from liftpy.primitives.generate import Generate, Repeat
@@ -26,10 +27,10 @@ from liftpy.primitives.lowered import (
     ToStreamed,
 )
 from liftpy.primitives.map import AnyMap, Map
-from liftpy.primitives.pad import Pad, PadClamp, PadMirror, PadWrap
+from liftpy.primitives.pad import Pad
 from liftpy.primitives.reduce import AnyReduce, Reduce
 from liftpy.primitives.scan import AnyScan, Scan
-from liftpy.primitives.slide import Slide, SlideStrict, Unslide
+from liftpy.primitives.slide import Overlaps, Slide, SlideCopies, SlideStrict, Unslide
 from liftpy.primitives.split import Join, Split
 from liftpy.primitives.transpose import Gather, Reorder, Transpose, stride
 from liftpy.primitives.vector import AsScalar, AsVector
@@ -52,6 +53,8 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         Slide,
         SlideStrict,
         Unslide,
+        SlideCopies,
+        Overlaps,
         Cover,
         CoverOnce,
         Uncover,
@@ -122,6 +125,7 @@ __all__ = [
     "MapVec",
     "MapWrg",
     "MemoryPrimitive",
+    "Overlaps",
     "Pad",
     "PadClamp",
     "PadMirror",
@@ -137,6 +141,7 @@ __all__ = [
     "Scan",
     "ScanSeq",
     "Slide",
+    "SlideCopies",
     "SlideSeq",
     "SlideStrict",
     "Split",

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 from liftpy.ir.constraint import Constraint, at_least, at_most
 from liftpy.ir.expr import Layout, Primitive, sizes_agree
-from liftpy.ir.nat import Nat
+from liftpy.ir.nat import Nat, nat
 from liftpy.ir.pull import Index, Pull, Reader, Value, merged
 from liftpy.ir.types import ArrayType, TupleType, Type
 from liftpy.primitives.map import array_of
+from liftpy.primitives.pad import Pad
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,9 @@ class SplitAt(Layout):
         first = int(self.first)
         return xs[:first], xs[first:]
 
+    def adjoint(self, xs: Type) -> Primitive:
+        return Concat()
+
 
 @dataclass(frozen=True)
 class Take(Layout):
@@ -99,6 +103,9 @@ class Take(Layout):
 
     def reference(self, xs: list[Any]) -> list[Any]:
         return xs[: int(self.count)]
+
+    def adjoint(self, xs: Type) -> Primitive:
+        return Pad(nat(0), array_of(self.name, xs).length - self.count, 0.0)
 
 
 @dataclass(frozen=True)
@@ -124,3 +131,6 @@ class Drop(Layout):
 
     def reference(self, xs: list[Any]) -> list[Any]:
         return xs[int(self.count) :]
+
+    def adjoint(self, xs: Type) -> Primitive:
+        return Pad(self.count, nat(0), 0.0)

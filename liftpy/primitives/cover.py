@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from liftpy.ir.constraint import Constraint, at_least, at_most, equal
-from liftpy.ir.expr import Layout, Primitive
+from liftpy.ir.expr import Expr, Layout, Primitive, call
 from liftpy.ir.nat import Nat, least
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.types import ArrayType, Type
+from liftpy.primitives.concat import Concat, Drop, Take
 from liftpy.primitives.map import array_of, array_of_arrays
 from liftpy.primitives.pad import check_value, constant_like
+from liftpy.primitives.split import Split
 
 
 def with_repeated(xs: list[Any], m: int) -> Iterator[tuple[list[Any], int]]:
@@ -63,6 +65,17 @@ class Cover(Layout):
     def reference(self, xs: list[Any]) -> list[Any]:
         return [chunk for chunk, _ in with_repeated(xs, int(self.size))]
 
+    def equivalent(self, xs: Expr) -> Expr | None:
+        """All chunks but the last, and the last; None if it is not known whether there are two."""
+        n, m = array_of(self.name, xs.type).length, self.size
+        count = self.chunks(n)
+        if count == 1:
+            return call(Split(m), xs)
+        if (count.bounds[0] or 0) < 2:
+            return None
+        first = call(Split(m), call(Take((count - 1) * m), xs))
+        return call(Concat(), first, call(Split(m), call(Drop(n - m), xs)))
+
 
 @dataclass(frozen=True)
 class CoverOnce(Cover):
@@ -88,6 +101,12 @@ class CoverOnce(Cover):
             return guarded(read, condition, xs[self.begin(i, n) + j], self.value)
 
         return Pull(self.chunks(n), lambda i: Pull(m, lambda j: element(i, j)))
+
+    def adjoint(self, xs: Type) -> Primitive:
+        return Uncover(array_of(self.name, xs).length)
+
+    def equivalent(self, xs: Expr) -> None:
+        """None: it has an adjoint itself."""
 
     def reference(self, xs: list[Any]) -> list[Any]:
         edge = constant_like(xs[0], self.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from liftpy.errors import LiftError, TypeRefused, plural
@@ -306,22 +306,32 @@ def program(f: Callable[..., Any] | None = None) -> Program:
         )
         raise TypeRefused(message + "  write @lp.program above a def")
     params, constants, declared = annotated(f)
+
+    def body(*own: Expr) -> Expr:
+        found = result(f, f(*own))
+        if declared is not None:
+            (found,) = agreeing((found,), (declared,))
+            check_result(f, declared, found.type)
+        return found
+
+    try:
+        made = whole(params, body)
+        check_scopes(f, made)
+    except LiftError as error:
+        locate_function(error, f)
+        raise
+    return Program(f.__name__, made, constants)
+
+
+def whole(params: Sequence[Param], body: Callable[..., Expr]) -> Lambda:
+    """A function of these parameters that is traced by itself, not as part of another."""
     around = TRACE.set(None)
     try:
         with traced() as (trace, _):
             own = [Param(placeholder(0, p.name), p.type) for p in params]
-            body = result(f, f(*own))
-            if declared is not None:
-                (body,) = agreeing((body,), (declared,))
-                check_result(f, declared, body.type)
-            made = closed(Lambda(tuple(own), body), trace)
-            check_scopes(f, made)
-    except LiftError as error:
-        locate_function(error, f)
-        raise
+            return closed(Lambda(tuple(own), body(*own)), trace)
     finally:
         TRACE.reset(around)
-    return Program(f.__name__, made, constants)
 
 
 def check_scopes(f: Callable[..., Any], made: Lambda) -> None:

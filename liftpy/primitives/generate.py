@@ -68,6 +68,7 @@ class Repeat(Layout):
     """
 
     name: ClassVar[str] = "repeat"
+    adjoint_by_definition: ClassVar[str] = "the sum of the copies"
     length: Nat
 
     def type_of(self, x: Type) -> Type:

@@ -1,4 +1,4 @@
-"""`pad`, `padClamp`, `padMirror`, `padWrap`: add elements before and after an array."""
+"""`pad`: adds constant elements before and after an array, or crops it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from numbers import Number
 from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.constraint import Constraint, at_least, at_most
+from liftpy.ir.constraint import Constraint, at_least
 from liftpy.ir.expr import Layout, Primitive
-from liftpy.ir.nat import Nat, greatest, least
+from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.scalars import misfit
 from liftpy.ir.types import BOOL, ArrayType, Type, scalars
@@ -58,6 +58,9 @@ class Pad(Layout):
         )
         return Pad(-self.left, -self.right, 0.0) if crops else None
 
+    def adjoint(self, xs: Type) -> Primitive:
+        return Pad(-self.left, -self.right, 0.0)
+
     def reference(self, xs: list[Any]) -> list[Any]:
         left, right = int(self.left), int(self.right)
         edge = constant_like(xs[0], self.value)
@@ -85,91 +88,3 @@ def constant_like(x: Any, value: float) -> Any:
         return tuple(constant_like(y, value) for y in x)
     scalar: Any = type(x)
     return scalar(value) if isinstance(x, Number) else value  # otherwise a term of the prover
-
-
-@dataclass(frozen=True)
-class PadInside(Layout):
-    """Adds elements of the array before and after it; a subclass defines which."""
-
-    left: Nat
-    right: Nat
-
-    def type_of(self, xs: Type) -> Type:
-        known = array_of(self.name, xs)
-        return ArrayType(known.element, self.left + known.length + self.right)
-
-    def requires(self, xs: Type) -> Iterator[Constraint]:
-        length = array_of(self.name, xs).length
-        yield at_least(1, length)
-        yield at_least(1, self.left + length + self.right)
-
-    def meaning(self, read: Reader, xs: Pull) -> Value:
-        n = xs.length
-        return Pull(self.left + n + self.right, lambda i: xs[self.source(i - self.left, n)])
-
-    def source(self, j: Index, n: Any) -> Index:
-        """The index, in an array of `n` elements, of the element at `j`, which may be outside."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class PadClamp(PadInside):
-    """Repeats the first element before an array and the last one after it; negative amounts crop.
-
-    padClamp(left, right) : [a]n -> [a](left + n + right)
-        element i is xs[min(max(i - left, 0), n - 1)]
-    """
-
-    name: ClassVar[str] = "padClamp"
-
-    def source(self, j: Index, n: Any) -> Index:
-        return least(greatest(j, 0), n - 1)
-
-    def reference(self, xs: list[Any]) -> list[Any]:
-        left, right = int(self.left), int(self.right)
-        return cropped([xs[0]] * left + xs + [xs[-1]] * right, left, right)
-
-
-@dataclass(frozen=True)
-class PadMirror(PadInside):
-    """Mirrors an array at both ends, repeating the end element: index -1 is 0, -2 is 1.
-
-    padMirror(left, right) : [a]n -> [a](left + n + right);  left <= n and right <= n
-        element i is xs[min(j, 2*n - 1 - j)] where j is max(i - left, left - 1 - i)
-    """
-
-    name: ClassVar[str] = "padMirror"
-
-    def requires(self, xs: Type) -> Iterator[Constraint]:
-        length = array_of(self.name, xs).length
-        yield at_most(self.left, length)
-        yield at_most(self.right, length)
-        yield at_least(1, self.left + length + self.right)
-
-    def source(self, j: Index, n: Any) -> Index:
-        inner = greatest(j, -1 - j)
-        return least(inner, 2 * n - 1 - inner)
-
-    def reference(self, xs: list[Any]) -> list[Any]:
-        left, right = int(self.left), int(self.right)
-        before, after = xs[: max(0, left)], xs[len(xs) - max(0, right) :]
-        return cropped(before[::-1] + xs + after[::-1], left, right)
-
-
-@dataclass(frozen=True)
-class PadWrap(PadInside):
-    """Continues an array periodically on both sides; negative amounts crop.
-
-    padWrap(left, right) : [a]n -> [a](left + n + right)        element i is xs[(i - left) mod n]
-    """
-
-    name: ClassVar[str] = "padWrap"
-
-    def source(self, j: Index, n: Any) -> Index:
-        return j % n
-
-    def reference(self, xs: list[Any]) -> list[Any]:
-        left, right = int(self.left), int(self.right)
-        before, after = xs * max(0, left), xs * max(0, right)
-        whole = before[len(before) - max(0, left) :] + xs + after[: max(0, right)]
-        return cropped(whole, left, right)

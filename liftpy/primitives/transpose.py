@@ -109,6 +109,7 @@ class Gather(Layout):
     """
 
     name: ClassVar[str] = "gather"
+    adjoint_by_definition: ClassVar[str] = "for each element, the sum of its copies"
     length: Nat
     index: IndexFunction
 

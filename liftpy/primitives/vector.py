@@ -63,6 +63,7 @@ class AsScalar(Layout):
     """
 
     name: ClassVar[str] = "asScalar"
+    adjoint_by_definition: ClassVar[str] = "`asVector` of the same width, which a vector type has"
     unconditional: ClassVar[str] = "the primitive that makes the vectors checks their width"
 
     def type_of(self, xs: Type) -> Type:

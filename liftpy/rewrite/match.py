@@ -46,6 +46,7 @@ from liftpy.ir.walk import (
 )
 from liftpy.rewrite.reals import accumulates, adds, finite_neutral, keeps, rescaling
 from liftpy.rewrite.rule import INDEX, Assumption, Rule, ValueVar, sizes_of, with_indices
+from liftpy.rewrite.zeros import is_zero_of_zero
 
 
 class MismatchError(Exception):
@@ -402,6 +403,11 @@ def assume(assumption: Assumption, found: Bindings) -> None:
         return
     if assumption.law == "adds":
         require(adds(function), lambda: "the function does not add its arguments")
+        return
+    if assumption.law == "annihilates":
+        zero = found.values[str(assumption.value)]
+        require(zero == 0, lambda: f"{zero:g} is not 0")
+        require(is_zero_of_zero(function), lambda: "the function of 0 need not be 0")
         return
     fun = user_function(function)
     if assumption.law == "finite":

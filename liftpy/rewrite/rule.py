@@ -24,7 +24,15 @@ from liftpy.ir.nat import INDEX, ONE, ZERO, Applied, Nat, NatLike, Var, atom, na
 from liftpy.ir.walk import children, every_part, function_of
 
 LawName = Literal[
-    "associative", "commutative", "neutral", "finite", "rescales", "keeps", "adds", "accumulates"
+    "associative",
+    "commutative",
+    "neutral",
+    "finite",
+    "annihilates",
+    "rescales",
+    "keeps",
+    "adds",
+    "accumulates",
 ]
 Proof = Literal[
     "pointwise",
@@ -54,7 +62,8 @@ class Assumption:
 
     The first three laws are declared of user functions. For `neutral`, `value` names the literal
     metavariable that is bound to the declared element. `finite(d, f)` says that `d` is neutral to
-    `f` among finite numbers, as the least finite number is to `maximum`.
+    `f` among finite numbers, as the least finite number is to `maximum`. `annihilates(c, f)` says
+    that `c` is 0, and that `f` is 0 if its first argument is, among finite numbers.
 
     `adds(f)` says that `f` adds its arguments, `accumulates(f)` that it adds the product of a pair
     to its first argument. `rescales` and `keeps` are laws of a function `r` that the left side does
@@ -72,6 +81,8 @@ class Assumption:
         """The law as an equation; empty for a law whose name says it."""
         f, value = self.function, self.value
         match self.law:
+            case "annihilates":
+                return f"{f}({value}, y) = {value} for finite numbers, where {value} is 0"
             case "finite":
                 return f"{f}({value}, x) = x = {f}(x, {value}) for finite numbers"
             case "rescales":
@@ -88,7 +99,7 @@ class Assumption:
     def __str__(self) -> str:
         if self.value is None:
             return f"{self.law}({self.function})"
-        if self.law in {"neutral", "finite"}:
+        if self.law in {"neutral", "finite", "annihilates"}:
             return f"{self.law}({self.value}, {self.function})"
         return f"{self.law}({self.function}, {self.value})"
 
@@ -131,7 +142,8 @@ class Rule:
 
     def __post_init__(self) -> None:
         laws = {a.law for a in self.assuming}
-        rounds = self.proof in REAL_LAWS or not laws <= {"neutral", "finite"}
+        exact = {"neutral", "finite", "annihilates"}
+        rounds = self.proof in REAL_LAWS or not laws <= exact
         object.__setattr__(self, "reassociates", rounds)
 
     def __str__(self) -> str:

@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 import z3
 
+from liftpy.ir.constraint import Constraint
+from liftpy.ir.expr import Param
 from liftpy.ir.nat import Nat, NatLike, Var, atom, nat
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.rewrite.rule import Assumption
@@ -189,3 +191,13 @@ def along_indices(left: tuple[Any, ...], right: tuple[Any, ...]) -> list[tuple[N
     if len(left) != len(right):
         raise Open("accumulators are read at the same place", "the accumulators differ in form")
     return [(nat(a), nat(b)) for a, b in zip(left, right, strict=True)]
+
+
+def started(params: tuple[Param, ...], clauses: tuple[Constraint, ...], steps: int) -> Proof:
+    """A proof that assumes clauses, and prefers larger arrays for its counterexamples."""
+    proof = Proof(steps=steps)
+    proof.hypotheses = [proof.terms.assume(c) for c in clauses]
+    outer = [next(p.type.lengths(), None) for p in params]
+    long = [proof.terms.nat(length) > 8 for length in outer if length is not None]
+    proof.preferred = [z3.Or(long)] if long else []
+    return proof

@@ -9,26 +9,28 @@ C4  `inverse` after the primitive returns every element to its position, and so 
     inserts is not a position, and a value that would be written there is discarded
 C5  `requires` can hold for more than 8 elements; each clause is needed by C1, C2 or C4, or is part
     of the primitive's definition and has its reason in the class (`by_definition`)
+C6  a layout has an adjoint, which leads every element back to where it was read, or an equal
+    expression of such layouts (`liftpy.semantics.adjoint`)
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import z3
 
 from liftpy.errors import UnknownName
 from liftpy.ir.constraint import Constraint, Everywhere
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import Expr, FunCall, Param, Primitive, call, index_fields
+from liftpy.ir.expr import Expr, FunCall, Layout, Param, Primitive, call, index_fields
 from liftpy.ir.nat import INDEX, Applied, Atom, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.primitives import PRIMITIVES
-from liftpy.rewrite.rule import ValueVar
-from liftpy.semantics.agree import Hypotheses, Proof
+from liftpy.semantics.adjoint import keep_adjoint, without_constants, written
+from liftpy.semantics.agree import Hypotheses, Proof, started
 from liftpy.semantics.general import Instance, general
 from liftpy.semantics.reference_check import disagreement, variables
 from liftpy.semantics.refute import hold
@@ -46,9 +48,6 @@ NEEDED = "C5 each clause of what is required is needed"
 
 #: The size at which index functions are chosen: neither 1 nor a multiple of 3.
 TRIED = 5
-
-#: Stands for the constants that an inverse inserts, which are not positions.
-NOWHERE = ValueVar("nowhere")
 
 
 def prove_primitive(name: str, steps: int = STEPS) -> Verdict:
@@ -73,6 +72,8 @@ def prove_instance(primitive: Primitive, params: tuple[Param, ...], steps: int =
         return Unknown(POSSIBLE, f"z3 gave up: {answer.reason}")
     try:
         keep(proof, primitive, params)
+        if isinstance(primitive, Layout):
+            proof.shown += keep_adjoint(primitive, params, steps)
     except Open as left:
         if left.sizes is None:
             return Unknown(left.obligation, left.reason)
@@ -116,16 +117,6 @@ def witness(sizes: dict[str, int]) -> str:
     )
 
 
-def started(params: tuple[Param, ...], clauses: tuple[Constraint, ...], steps: int) -> Proof:
-    """A proof that assumes clauses, and prefers larger arrays for its counterexamples."""
-    proof = Proof(steps=steps)
-    proof.hypotheses = [proof.terms.assume(c) for c in clauses]
-    outer = [next(p.type.lengths(), None) for p in params]
-    long = [proof.terms.nat(length) > 8 for length in outer if length is not None]
-    proof.preferred = [z3.Or(long)] if long else []
-    return proof
-
-
 def needless(
     primitive: Primitive,
     params: tuple[Param, ...],
@@ -157,25 +148,9 @@ def keep(proof: Proof, primitive: Primitive, params: tuple[Param, ...]) -> None:
         proof.hypotheses += [proof.terms.assume(condition) for condition in needed]
         values = tuple(env[p] for p in params)
         original = values if len(params) > 1 else values[0]
-        constants = [f.name for f in fields(inverse) if f.type == "float"]
-        marked = replace(inverse, **dict.fromkeys(constants, NOWHERE))
-        returned = denote(call(marked, *results), env, proof.reader)
+        returned = denote(call(without_constants(inverse), *results), env, proof.reader)
         proof.agree(written(proof, returned, original), original, (), BACK)
         fill(proof, primitive, inverse, results)
-
-
-def written(proof: Proof, returned: Value, original: Value) -> Value:
-    """The result of an inverse, with the original at positions that hold one of its constants."""
-    match returned:
-        case Pull():
-            return Pull(returned.length, lambda i: written(proof, returned[i], original[i]))
-        case tuple() | Parts():
-            pairs = zip(components(returned), components(original), strict=True)
-            return tuple(written(proof, r, o) for r, o in pairs)
-        case _:
-            value = proof.reader.scalar(returned)
-            nowhere = proof.reader.constant(NOWHERE, value.sort())
-            return z3.If(value == nowhere, proof.reader.scalar(original), value)
 
 
 def fill(proof: Proof, primitive: Primitive, inverse: Primitive, results: tuple[Expr, ...]) -> None:

@@ -99,7 +99,10 @@ class FreeReader(ByName):
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         terms = tuple(self.term(a) for a in args)
-        if function.name in self.laws and len(terms) == 2:
+        zero = self.laws.get(function.name, {}).get("annihilates")
+        if zero is not None and terms[0] == FreeTerm(str(zero)):
+            return terms[0]
+        if zero is None and function.name in self.laws and len(terms) == 2:
             return self.normal(function.name, *terms)
         if function.name in self.laws and len(terms) == 3:
             return self.rescaled(function.name, *terms)

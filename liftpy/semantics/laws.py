@@ -53,7 +53,11 @@ def instances(assuming: tuple[Assumption, ...], terms: Iterable[Any]) -> list[An
         if term.get_id() in met:
             continue
         met.add(term.get_id())
-        for other in rewritten(term, laws[term.decl().name()]):
+        known = laws[term.decl().name()]
+        if "annihilates" in known:
+            stated.append(annihilated(term, known["annihilates"]))
+            continue
+        for other in rewritten(term, known):
             stated.append(term == other)
             waiting += [t for t in subterms([other]) if is_application(t, laws)]
     return stated
@@ -73,6 +77,8 @@ def is_application(term: Any, laws: dict[str, dict[str, str | None]]) -> bool:
     if not z3.is_app(term) or term.decl().name() not in laws:
         return False
     f = term.decl()
+    if "annihilates" in laws[f.name()]:
+        return True
     if RESCALING.isdisjoint(laws[f.name()]):
         return f.arity() == 2 and f.domain(0) == f.domain(1) == f.range()
     return f.arity() == 3 and f.domain(0) == f.domain(1) and f.domain(2) == f.range()
@@ -101,6 +107,13 @@ def rewritten(term: Any, laws: dict[str, str | None]) -> Iterator[Any]:
             yield f(left.arg(0), f(left.arg(1), right))
         if right.decl().eq(f):
             yield f(f(left, right.arg(0)), right.arg(1))
+
+
+def annihilated(term: Any, zero: str | None) -> Any:
+    """That the function of a term is 0 if its first argument is."""
+    f = term.decl()
+    nothing, result = (z3.Const(f"{zero}:{sort}", sort) for sort in (f.domain(0), f.range()))
+    return f(nothing, *term.children()[1:]) == result
 
 
 def rescaled(term: Any, laws: dict[str, str | None]) -> Iterator[Any]:

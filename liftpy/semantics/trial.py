@@ -80,6 +80,9 @@ class TrialReader(FreeReader):
         if len(plain) == 3:
             return self.rescaling(function, *plain)
         laws = self.laws.get(function.name)
+        if laws is not None and "annihilates" in laws:
+            zero = self.constant(laws["annihilates"])
+            return zero if plain[0] == zero else self.leaf(function.name, function.type, *plain)
         if laws is None or any(t != function.type for t in function.params) or len(plain) != 2:
             return self.leaf(function.name, function.type, *plain)
         if isinstance(function.type, ArrayType | VectorType | TupleType):

@@ -32,7 +32,13 @@ from liftpy.traffic.nest import Access, Axis, Derived, Digit, Loop, Nest
 Names: TypeAlias = Mapping[str, tuple[Axis, ...]]
 """The digits whose sum is an id or a counter."""
 
-SLOW = {"/": 8, "%": 16, "sqrt": 8, "exp": 16, "log": 16, "sin": 16, "cos": 16, "power": 32}
+SLOW = {
+    "/": 8,
+    "%": 16,
+    "sqrt": 8,
+    **dict.fromkeys(("exp", "log", "sin", "cos", "tanh"), 16),
+    "pow": 32,
+}
 """How many multiply-adds an operator takes, if it is not one; assumed."""
 
 

@@ -1,13 +1,16 @@
-"""The page of the embedded form runs as it is written."""
+"""The pages of the embedded form and of gradients run as they are written."""
 
 from pathlib import Path
 
+import pytest
+
 from tests.primitives.test_words import run
 
-PAGE = Path(__file__).parents[2] / "docs" / "embedded.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_page_of_the_embedded_form_runs():
+@pytest.mark.parametrize(("page", "examples"), [("embedded.md", 29), ("gradients.md", 9)])
+def test_a_page_of_the_embedded_form_runs(page, examples):
     # The file of a refusal is the user's: here it is the page itself.
-    text = PAGE.read_text(encoding="utf-8").replace("```", "").replace("program.py:", "...:")
-    assert run(text, "embedded.md") >= 29
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert run(text.replace("```", "").replace("program.py:", "...:"), page) >= examples

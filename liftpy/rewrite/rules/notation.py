@@ -14,9 +14,11 @@ from liftpy.primitives import (
     Join,
     Map,
     MapVec,
+    Overlaps,
     Pad,
     Reduce,
     Reorder,
+    Repeat,
     Slide,
     Split,
     Take,
@@ -88,9 +90,19 @@ def slide(size: NatLike, step: NatLike, xs: Expr) -> Expr:
     return call(Slide(nat(size), nat(step)), xs)
 
 
+def overlaps(length: NatLike, step: NatLike, value: float, xss: Expr) -> Expr:
+    """`overlaps(length, step, value)` of `xss`."""
+    return call(Overlaps(nat(length), nat(step), value), xss)
+
+
 def pad(left: NatLike, right: NatLike, value: float, xs: Expr) -> Expr:
     """`pad(left, right, value)` of `xs`."""
     return call(Pad(nat(left), nat(right), value), xs)
+
+
+def repeat(length: NatLike, x: Expr) -> Expr:
+    """`repeat(length)` of `x`."""
+    return call(Repeat(nat(length)), x)
 
 
 def take(count: NatLike, xs: Expr) -> Expr:

@@ -10,7 +10,6 @@ from liftpy.primitives import (
     Concat,
     Drop,
     Generate,
-    Repeat,
     Slide,
     SlideStrict,
     SplitAt,
@@ -29,6 +28,7 @@ from liftpy.rewrite.rules.notation import (
     k,
     m,
     n,
+    repeat,
     slide,
     split,
     take,
@@ -186,7 +186,18 @@ DROP_OF_TRANSPOSE = Rule(
     transpose(fmap(lambda row: drop(k, row), xss, "row")),
 )
 
-MAP_OF_REPEAT = Rule("map_of_repeat", "parts", fmap(f, call(Repeat(n), v)), call(Repeat(n), f(v)))
+MAP_OF_REPEAT = Rule("map_of_repeat", "parts", fmap(f, repeat(n, v)), repeat(n, f(v)))
+
+SPLIT_OF_REPEAT = Rule(
+    "split_of_repeat", "parts", split(m, repeat(n, v)), repeat(n // m, repeat(m, v))
+)
+
+TRANSPOSE_OF_REPEATS = Rule(
+    "transpose_of_repeats",
+    "parts",
+    transpose(fmap(lambda x: repeat(m, f(x)), xs)),
+    repeat(m, fmap(f, xs)),
+)
 
 MAP_OF_GENERATE = Rule(
     "map_of_generate",
@@ -261,6 +272,8 @@ RULES = (
     TRANSPOSE_OF_TAKE,
     DROP_OF_TRANSPOSE,
     MAP_OF_REPEAT,
+    SPLIT_OF_REPEAT,
+    TRANSPOSE_OF_REPEATS,
     MAP_OF_GENERATE,
     SLIDE_AS_STRICT,
     SLIDE_STRICT_AS_SLIDE,

@@ -5,17 +5,22 @@ from __future__ import annotations
 from liftpy.ir.constraint import at_least, at_most, divides
 from liftpy.ir.nat import nats, var
 from liftpy.primitives import Slide
-from liftpy.rewrite.rule import Rule, ValueVar
+from liftpy.primitives.border import backwards
+from liftpy.rewrite.rule import Assumption, Rule, ValueVar
 from liftpy.rewrite.rules.notation import (
     T,
     U,
+    V,
     array,
     fmap,
+    get,
     join,
     k,
     m,
     n,
+    overlaps,
     pad,
+    repeat,
     slide,
     split,
     take,
@@ -30,7 +35,8 @@ extra = var("extra", None)
 left, right = var("left", None), var("right", None)
 c = ValueVar("c")
 xs, ys, xss = array("xs", T, n), array("ys", U, n), array("xss", T, n, m)
-f = unknown("f", U)
+f, g, h = unknown("f", U), unknown("g", V), unknown("h", U)
+ds, js = array("ds", T, m), array("js", U, size)
 
 SLIDE_TILING = Rule(
     "slide_tiling",
@@ -42,6 +48,30 @@ SLIDE_TILING = Rule(
         divides(tile - (size - step), n - tile),  # the last tile ends where the array ends
     ),
     tunes=("tile",),
+)
+
+OVERLAPS_OF_MAPS = Rule(
+    "overlaps_of_maps",
+    "slide",
+    overlaps(n, 1, c, fmap(lambda d: fmap(lambda j: g(d, j), js, "j"), ds, "d")),
+    fmap(
+        lambda w: backwards(fmap(lambda t: g(get(0, t), get(1, t)), zipped(w, backwards(js)), "t")),
+        slide(size, 1, pad(size - 1, size - 1, c, ds)),
+        "w",
+    ),
+    assuming=(Assumption("annihilates", "g", "c"),),
+)
+
+OVERLAPS_OF_REPEATS = Rule(
+    "overlaps_of_repeats",
+    "slide",
+    overlaps(n, 1, c, fmap(lambda d: repeat(size, h(d)), ds, "d")),
+    fmap(
+        lambda w: backwards(fmap(h, w)),
+        slide(size, 1, pad(size - 1, size - 1, c, ds)),
+        "w",
+    ),
+    assuming=(Assumption("annihilates", "h", "c"),),
 )
 
 SLIDE_OF_MAP = Rule(
@@ -189,6 +219,8 @@ CROP_OF_SLIDE = Rule(
 
 RULES = (
     SLIDE_TILING,
+    OVERLAPS_OF_MAPS,
+    OVERLAPS_OF_REPEATS,
     SLIDE_OF_MAP,
     MAP_MAP_OF_SLIDE,
     MAP_TRANSPOSE_OF_SLIDE,

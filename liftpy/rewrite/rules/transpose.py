@@ -143,6 +143,13 @@ REORDER_OF_REORDER = Rule(
     reorder(index("phi", index("rho")), index("tau", index("psi")), xs),
 )
 
+TRANSPOSE_OF_REORDER = Rule(
+    "transpose_of_reorder",
+    "transpose",
+    transpose(permuted(xss)),
+    fmap(permuted, transpose(xss), "column"),
+)
+
 JOIN_OF_TRANSPOSED_CHUNKS = Rule(
     "join_of_transposed_chunks",
     "transpose",
@@ -170,5 +177,6 @@ RULES = (
     REORDER_OF_ZIP,
     ZIP_OF_REORDERS,
     REORDER_OF_REORDER,
+    TRANSPOSE_OF_REORDER,
     JOIN_OF_TRANSPOSED_CHUNKS,
 )

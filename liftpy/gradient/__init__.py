@@ -1,0 +1,1 @@
+"""Gradients of programs, as programs: reverse-mode differentiation by adjoints and rules."""

@@ -1,0 +1,244 @@
+"""Cotangents through folds: `reduce`, `scan` and `iterate`.
+
+The cotangent of the accumulator before a step is that after it, times the derivative of the step.
+So the cotangents of all accumulators are the states of a fold over the steps in reverse order,
+which reads the accumulators that the program's own fold had before each step. If the derivative of
+a step with respect to the accumulator is 1, as in a sum, all cotangents are equal and no fold is
+needed. In a reduction to the largest or the smallest element, the cotangent goes to one element: to
+the first of those that are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from liftpy.errors import InternalError
+from liftpy.gradient.cotangent import (
+    Cotangent,
+    Leaf,
+    at_leaf,
+    dense,
+    element_types,
+    float_leaves,
+    from_leaves,
+    got,
+    leaves,
+    mapped,
+    parts_of,
+    plus,
+    summed,
+)
+from liftpy.gradient.derivatives import number, where
+from liftpy.gradient.elements import element_map, function, last_state, read, states_before
+from liftpy.gradient.layouts import indices
+from liftpy.gradient.scope import Pull, Scope, function_scope, ordered
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Lambda,
+    Literal,
+    Param,
+    Primitive,
+    ScalarOp,
+    Tuple,
+    UserFun,
+    apply,
+    call,
+    fresh,
+    operate,
+)
+from liftpy.ir.types import I32, Type
+from liftpy.primitives import Iterate, Map, Reduce, Scan, Zip
+from liftpy.primitives.border import backwards
+from liftpy.primitives.functions import bind
+from liftpy.primitives.map import array_of
+
+Sources: TypeAlias = tuple[Cotangent, Cotangent]
+"""The cotangents of the initial state and of the array of a fold."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A fold in the program: its step, and the values of its initial state and its array."""
+
+    pull: Pull
+    f: Lambda
+    init: Expr
+    xs: Expr
+    scope: Scope
+
+    @property
+    def acc(self) -> Param:
+        """The parameter of the step for the accumulator."""
+        return self.f.params[0]
+
+    @property
+    def states(self) -> list[tuple[Leaf, Type]]:
+        """The components of the cotangent of an accumulator: their positions and types."""
+        return list(float_leaves(self.acc.type))
+
+    def before(self) -> Expr:
+        """The accumulators before each step."""
+
+        def step(*args: Expr) -> Expr:
+            values = dict(zip(self.f.params, args, strict=True))
+            return Scope(self.scope, values).value(self.f.body)
+
+        types = [self.init.type, *element_types([self.xs])]
+        return states_before(bind(["acc", "x"], types, step), self.init, self.xs)
+
+    def through(
+        self, variable: Param, at: Iterable[Leaf], ct: Cotangent, acc: Expr, x: Expr
+    ) -> Cotangent:
+        """The cotangent of components of a variable, in a step whose result has that of `ct`."""
+        inner = function_scope(self.f, (acc, x), {variable: frozenset(at)}, self.scope)
+        self.pull(self.f.body, ct, inner)
+        return inner.found.get(variable)
+
+    def flat(self, ct: Cotangent) -> Expr:
+        """The cotangent of an accumulator as one expression."""
+        values = [
+            found if (found := at_leaf(ct, leaf)) is not None else dense(None, t)
+            for leaf, t in self.states
+        ]
+        return values[0] if len(values) == 1 else Tuple(tuple(values))
+
+    def unflat(self, state: Expr) -> Cotangent:
+        """The inverse of `flat`."""
+        values = [state] if len(self.states) == 1 else list(parts_of(state))
+        return from_leaves(
+            self.acc.type, zip((leaf for leaf, _ in self.states), values, strict=True)
+        )
+
+
+def pull_back(
+    fold: Fold,
+    after: Expr,
+    given: Sequence[tuple[Leaf, Expr]],
+    wanted: Sequence[tuple[Leaf, Type]],
+) -> Sources:
+    """The cotangents of a fold's initial state and array; those of outer variables are added.
+
+    after: the cotangent of the last accumulator, as one expression.
+    given: the cotangents that each accumulator has of itself, as arrays: those of a scan.
+    wanted: the components of the cotangent of the array that are wanted.
+    """
+    positions, every = [leaf for leaf, _ in given], [leaf for leaf, _ in fold.states]
+    arrays = [fold.xs, fold.before(), *(value for _, value in given)]
+
+    def total(state: Expr, cts: Sequence[Expr]) -> Cotangent:
+        own = from_leaves(fold.acc.type, zip(positions, cts, strict=True))
+        return plus(fold.unflat(state), own)
+
+    def carried(state: Expr, x: Expr, acc: Expr, *cts: Expr) -> Expr:
+        return fold.flat(fold.through(fold.acc, every, total(state, cts), acc, x))
+
+    names = ["x", "acc", *("d" for _ in given)]
+    made = function(carried, names, element_types(arrays), after.type)
+    if made is None:
+        message = "a cotangent of an accumulator is missing, though `flat` fills it with 0"
+        raise InternalError(message)
+    step, used = made
+    states: list[Expr] = []
+    begun = after
+    if given or step.body != fold.flat(fold.unflat(step.params[0])):
+        back = backwards(read(arrays, used))
+        states, begun = [backwards(states_before(step, after, back))], last_state(step, after, back)
+
+    def of(variable: Param, leaf: Leaf) -> Expr | None:
+        def body(x: Expr, acc: Expr, *cts: Expr) -> Expr | None:
+            state = cts[-1] if states else after
+            ct = total(state, cts[: len(given)])
+            return at_leaf(fold.through(variable, [leaf], ct, acc, x), leaf)
+
+        return element_map(body, [*names, *("d" for _ in states)], [*arrays, *states])
+
+    for variable in ordered(fold.f.free):
+        found = ((leaf, of(variable, leaf)) for leaf in sorted(fold.scope.wanted(variable)))
+        sums = [(leaf, summed(value)) for leaf, value in found if value is not None]
+        fold.scope.add(variable, from_leaves(variable.type, sums))
+    x = fold.f.params[1]
+    own = ((leaf, of(x, leaf)) for leaf, _ in wanted)
+    elements = from_leaves(x.type, [(leaf, value) for leaf, value in own if value is not None])
+    return fold.unflat(begun), elements
+
+
+def pull_fold(pull: Pull, expr: FunCall, ct: Cotangent, scope: Scope) -> None:
+    """Pass on the cotangent of a reduction or a scan."""
+    init, xs = expr.args
+    if isinstance(expr.fun, Reduce) and pull_extreme(pull, expr.fun.f, init, xs, ct, scope):
+        return
+    if not isinstance(expr.fun, Reduce | Scan):
+        message = f"{expr.fun} is not a fold"
+        raise InternalError(message)
+    fold = Fold(pull, expr.fun.f, scope.value(init), scope.value(xs), scope)
+    last, given = (ct, []) if isinstance(expr.fun, Reduce) else (None, list(leaves(ct)))
+    ends, elements = pull_back(fold, fold.flat(last), given, scope.leaves(xs))
+    pull(init, ends, scope)
+    pull(xs, elements, scope)
+
+
+def pull_iterate(pull: Pull, expr: FunCall, ct: Cotangent, scope: Scope) -> None:
+    """Pass on the cotangent of an iteration: a fold whose step does not read the array."""
+    fun, (init,) = expr.fun, expr.args
+    if not isinstance(fun, Iterate):
+        message = f"{fun} is not an iteration"
+        raise InternalError(message)
+    if fun.times == 0:
+        pull(init, ct, scope)
+        return
+    names = {p.name for p in (*fun.f.params, *fun.f.body.free)}
+    step = Lambda((*fun.f.params, Param(fresh("step", names), I32)), fun.f.body)
+    fold = Fold(pull, step, scope.value(init), indices(fun.times), scope)
+    pull(init, pull_back(fold, fold.flat(ct), [], [])[0], scope)
+
+
+FOLDS: Mapping[type[Primitive], Callable[[Pull, FunCall, Cotangent, Scope], None]] = {
+    Reduce: pull_fold,
+    Scan: pull_fold,
+    Iterate: pull_iterate,
+}
+
+
+# --- the largest and the smallest element ---------------------------------------------------------
+
+
+def extreme(f: Lambda) -> tuple[str, Expr] | None:
+    """`min` or `max` and an operand, if a step returns that of the operand and the accumulator."""
+    acc, body = f.params[0], f.body
+    if isinstance(body, FunCall) and isinstance(body.fun, UserFun):
+        body = apply(Lambda(body.fun.params, body.fun.body), *body.args)
+    if not (isinstance(body, FunCall) and isinstance(body.fun, ScalarOp)):
+        return None
+    others = [a for a in body.args if a != acc]
+    if body.fun.op not in {"min", "max"} or len(others) != 1 or acc in others[0].free:
+        return None
+    return body.fun.op, others[0]
+
+
+def pull_extreme(pull: Pull, f: Lambda, init: Expr, xs: Expr, ct: Cotangent, scope: Scope) -> bool:
+    """Pass on the cotangent of a reduction to the largest or smallest element, if this is one."""
+    found = extreme(f)
+    if found is None or not isinstance(ct, Expr):
+        return False
+    op, operand = found
+    each = call(Map(Lambda(f.params[1:], operand)), xs)
+    values = scope.value(each)
+    places = indices(array_of("reduce", values.type).length)
+
+    def step(best: Expr, x: Expr) -> Expr:
+        (value, place), (one, here) = parts_of(best), parts_of(x)
+        better = operate("<", value, one) if op == "max" else operate("<", one, value)
+        return Tuple((where(better, one, value), where(better, here, place)))
+
+    none = Literal(-1, I32)
+    start = Tuple((scope.value(init), none))
+    pairs = call(Zip(), values, places)
+    reduction = Reduce(bind(["best", "x"], [start.type, *element_types([pairs])], step))
+    place = got(1, call(reduction, start, pairs))
+    zero = number(0.0, ct)
+    pull(each, mapped(lambda i: where(operate("==", i, place), ct, zero), places), scope)
+    pull(init, where(operate("==", place, none), ct, zero), scope)
+    return True

@@ -1,0 +1,170 @@
+"""Reverse-mode differentiation of expressions.
+
+A cotangent is passed from the result of an expression to its variables. Values that a derivative
+needs are the expressions that compute them; the program in which the gradient is built binds those
+that are used more than once (`primitives/sharing.py`). The function of a map is differentiated with
+respect to one variable at a time, in a map over elements and their cotangents, which computes what
+it needs of the function's values again. So there is no tape, and each part of a gradient is an
+ordinary expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from liftpy.gradient.cotangent import (
+    Cotangent,
+    Leaf,
+    at_leaf,
+    components,
+    from_leaves,
+    has_floats,
+    leaves,
+    summed,
+)
+from liftpy.gradient.derivatives import DERIVATIVES, STEPS, through_operator
+from liftpy.gradient.elements import element_map
+from liftpy.gradient.folds import FOLDS
+from liftpy.gradient.layouts import indices, through_layout
+from liftpy.gradient.refusal import NoDerivative
+from liftpy.gradient.scope import Scope, function_scope, ordered
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Get,
+    Lambda,
+    Layout,
+    Param,
+    Primitive,
+    ScalarOp,
+    Tuple,
+    UserFun,
+    operate,
+)
+from liftpy.ir.types import FLOATS, SCALARS, Type
+from liftpy.primitives import Generate, Map
+
+
+def pull(expr: Expr, ct: Cotangent, scope: Scope) -> None:
+    """Pass the cotangent of an expression on to the variables of a scope.
+
+    Raises NoDerivative if a part on the way has none.
+    """
+    if not any(scope.wants(expr, leaf) for leaf, _ in leaves(ct)):
+        return
+    match expr:
+        case Param():
+            wanted = scope.wanted(expr)
+            scope.add(expr, from_leaves(expr.type, (at for at in leaves(ct) if at[0] in wanted)))
+        case Tuple(elements):
+            for element, part in zip(elements, components(ct), strict=True):
+                pull(element, part, scope)
+        case FunCall(Lambda() | UserFun() as f):
+            pull_body(expr, f, ct, scope)
+        case FunCall(ScalarOp(op=op)) if isinstance(ct, Expr):
+            pull_operator(expr, op, ct, scope)
+        case FunCall(Layout() as layout):
+            found = through_layout(pull, expr, layout, ct)
+            for arg, part in zip(expr.args, found, strict=True):
+                pull(arg, part, scope)
+        case FunCall(Map(f=f)):
+            (xs,) = expr.args
+            found = pull_map(f, scope.value(xs), ct, scope, scope.leaves(xs))
+            pull(xs, found, scope)
+        case FunCall(Generate(length=length, f=f)):
+            pull_map(f, indices(length, f.params[0].type), ct, scope, [])
+        case FunCall(Primitive() as fold) if type(fold) in FOLDS:
+            FOLDS[type(fold)](pull, expr, ct, scope)
+        case _:
+            why = "gradients are made of algorithmic programs, and this is part of a lowered one"
+            raise NoDerivative(expr, why, "use map, reduce, scan or iterate")
+
+
+def pull_body(expr: FunCall, f: Lambda | UserFun, ct: Cotangent, scope: Scope) -> None:
+    """Pass on the cotangent of a `let` or of a user function: through its body, then its values."""
+    values = dict(zip(f.params, map(scope.value, expr.args), strict=True))
+    active = {
+        p: frozenset(leaf for leaf, _ in scope.leaves(a))
+        for p, a in zip(f.params, expr.args, strict=True)
+    }
+    inner = Scope(scope, values, active)
+    try:
+        pull(f.body, ct, inner)
+    except NoDerivative as error:
+        if isinstance(f, UserFun):  # its body is no part of the program
+            raise NoDerivative(expr, f"in {f.name}, {error.why}", error.instead) from None
+        raise
+    for p, arg in zip(f.params, expr.args, strict=True):
+        pull(arg, inner.found.get(p), scope)
+
+
+def pull_operator(expr: FunCall, op: str, ct: Expr, scope: Scope) -> None:
+    """Pass on the cotangent of a scalar operator."""
+    if op in SCALARS:
+        found = (converted_back(expr, ct, scope),)
+    elif op in DERIVATIVES:
+        found = through_operator(op, ct, tuple(map(scope.value, expr.args)), scope.value(expr))
+    else:
+        instead = "take it out of the program, or name parameters with `wrt` that it does not read"
+        raise NoDerivative(expr, f"{op} has no useful derivative: {STEPS[op]}", instead)
+    for arg, part in zip(expr.args, found, strict=True):
+        pull(arg, part, scope)
+
+
+def converted_back(expr: FunCall, ct: Expr, scope: Scope) -> Expr | None:
+    """The cotangent of a value that is converted to another type; None if it is constant."""
+    (arg,) = expr.args
+    if arg.type in FLOATS:
+        return operate(str(arg.type), ct)
+    if not changes(arg, scope):
+        return None
+    why = f"a value of type {arg.type} changes in steps"
+    raise NoDerivative(expr, why, "compute with floating-point numbers throughout")
+
+
+def changes(expr: Expr, scope: Scope) -> bool:
+    """Whether an integer or a truth value depends on a variable whose cotangent is wanted.
+
+    A component of an element that is itself an integer does not, although other components may.
+    """
+    match expr:
+        case FunCall(ScalarOp(), args):
+            return any(changes(a, scope) for a in args)
+        case FunCall(Get(), (pair,)) if not has_floats(expr.type):
+            while isinstance(pair, FunCall) and isinstance(pair.fun, Get):
+                (pair,) = pair.args
+            return scope.depends(expr) and not (
+                isinstance(pair, Param) and scope.is_of_function(pair)
+            )
+        case _:
+            return scope.depends(expr)
+
+
+def pull_map(
+    f: Lambda, xs: Expr, ct: Cotangent, scope: Scope, wanted: Sequence[tuple[Leaf, Type]]
+) -> Cotangent:
+    """The wanted components of the cotangent of the array that a map with the function `f` reads.
+
+    The cotangents of the variables that `f` takes from outside are added to the scope: the sums of
+    those of all elements.
+    """
+    (x,) = f.params
+    given = list(leaves(ct))
+    names = [x.name, *("d" for _ in given)]
+    arrays = [xs, *(value for _, value in given)]
+
+    def of(variable: Param, leaf: Leaf) -> Expr | None:
+        def body(element: Expr, *cts: Expr) -> Expr | None:
+            inner = function_scope(f, (element,), {variable: frozenset((leaf,))}, scope)
+            own = from_leaves(f.body.type, zip((leaf for leaf, _ in given), cts, strict=True))
+            pull(f.body, own, inner)
+            return at_leaf(inner.found.get(variable), leaf)
+
+        return element_map(body, names, arrays)
+
+    for variable in ordered(f.free):
+        found = ((leaf, of(variable, leaf)) for leaf in sorted(scope.wanted(variable)))
+        total = [(leaf, summed(value)) for leaf, value in found if value is not None]
+        scope.add(variable, from_leaves(variable.type, total))
+    own = ((leaf, of(x, leaf)) for leaf, _ in wanted)
+    return from_leaves(xs.type, [(leaf, value) for leaf, value in own if value is not None])

@@ -1,0 +1,124 @@
+"""Which functions are 0 if their first argument is, for finite numbers.
+
+They must be made of operators whose results are finite for finite operands, apart from overflow:
+`x / y` is not, since 0 / 0 is NaN, and 0 times infinity is NaN. A value is *zero* if all its
+numbers are 0. That of a tuple, or of arrays of tuples, is known for each component.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Get,
+    Lambda,
+    Layout,
+    Literal,
+    Param,
+    ScalarOp,
+    Tuple,
+    UserFun,
+)
+from liftpy.ir.scalars import COMPARISONS, LOGICAL
+from liftpy.ir.types import FLOATS
+from liftpy.ir.walk import top_down
+from liftpy.primitives import Map, Reduce, Unzip, Zip
+
+Zero: TypeAlias = "bool | tuple[Zero, ...]"
+
+FIRST = frozenset({"/", "neg", "abs", "sin", "tanh"})
+"""The operators that are 0 if their first operand is."""
+
+EVERY = frozenset({"+", "-", "min", "max"})
+"""The operators that are 0 if all their operands are."""
+
+FINITE = FIRST | EVERY | COMPARISONS | LOGICAL | {"*", "select", "cos", *(str(t) for t in FLOATS)}
+"""The operators whose results are finite for finite operands; the divisor of `/` is a constant."""
+
+
+def is_zero_of_zero(f: Lambda) -> bool:
+    """Whether a function is 0 if its first argument is."""
+    return is_finite(f.body) and whole(zero(f.body, {f.params[0]: True}))
+
+
+def is_finite(expr: Expr) -> bool:
+    """Whether an expression is finite for finite numbers, apart from overflow."""
+    for _, part in top_down(expr):
+        match part:
+            case FunCall(ScalarOp("/"), (_, divisor)):
+                if not isinstance(divisor, Literal) or divisor.value == 0:
+                    return False
+            case FunCall(ScalarOp(op)) if op not in FINITE:
+                return False
+            case FunCall(UserFun() as f) if not is_finite(f.body):
+                return False
+            case Literal(value) if not math.isfinite(value):
+                return False
+            case _:
+                pass
+    return True
+
+
+def whole(known: Zero) -> bool:
+    """Whether all components are zero."""
+    return all(map(whole, known)) if isinstance(known, tuple) else known
+
+
+def zero(expr: Expr, env: Mapping[Param, Zero]) -> Zero:
+    """Whether an expression is zero, given which variables are; False if it is not known."""
+    match expr:
+        case Param():
+            return env.get(expr, False)
+        case Literal(value):
+            return value == 0
+        case Tuple(elements):
+            return tuple(zero(e, env) for e in elements)
+        case FunCall(_, args):
+            return zero_call(expr, tuple(zero(a, env) for a in args), env)
+        case _:
+            return False
+
+
+def zero_call(call: FunCall, args: tuple[Zero, ...], env: Mapping[Param, Zero]) -> Zero:
+    """`zero` for a call, given which arguments are."""
+    match call.fun:
+        case Lambda() | UserFun() as f:
+            return zero(f.body, {**env, **dict(zip(f.params, args, strict=True))})
+        case ScalarOp(op):
+            return zero_operator(op, args)
+        case Get(index):
+            return args[0][index] if isinstance(args[0], tuple) else args[0]
+        case Zip():
+            return args
+        case Unzip():
+            return args[0]
+        case Layout() as layout:
+            return all(map(whole, args)) and not any(layout.constants().values())
+        case Map(f=f):
+            return zero(f.body, {**env, f.params[0]: args[0]})
+        case Reduce(f=f):
+            init, xs = args
+            step = dict(zip(f.params, (init, xs), strict=True))
+            return whole(init) and whole(zero(f.body, {**env, **step}))
+        case _:
+            return False
+
+
+def zero_operator(op: str, args: tuple[Zero, ...]) -> bool:
+    """`zero` for a scalar operator."""
+    known = tuple(map(whole, args))
+    match op:
+        case "*":
+            return any(known)
+        case "select":
+            return known[1] and known[2]
+        case _ if op in EVERY:
+            return all(known)
+        case _ if op in FIRST:
+            return known[0]
+        case _:
+            return False

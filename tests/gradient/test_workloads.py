@@ -1,0 +1,51 @@
+"""The gradient of every built-in program is that of finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import liftpy as lp
+from liftpy.errors import TypeRefused
+from tests.gradient.differences import agrees_with_differences
+from tests.workloads.references import CASES, inputs
+
+#: Programs whose result is an integer.
+REFUSED = ["kmeans"]
+
+#: Inputs that a program only compares: it is constant in them, but for jumps.
+COMPARED = {"stencil/acoustic": {"room"}}
+
+#: Those with many neighbours, each of which adds a padding to the gradient: it takes seconds.
+LONG = {"stencil/poisson19", "stencil/jacobi13", "stencil/hotspot3d", "stencil/acoustic"}
+
+NAMES = [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in CASES if n not in REFUSED]
+
+
+def small(name: str) -> lp.Program:
+    """The program of a family with the sizes of its reference."""
+    family, colon, layout = name.partition(":")
+    return lp.workload(f"{family}/{'x'.join(map(str, CASES[name][0]))}{colon}{layout}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_gradient_is_that_of_finite_differences(name: str) -> None:
+    """In float64; a difference of a sum of thousands is exact to 1e-6, and so is one of `abs`."""
+    program = small(name)
+    arrays = inputs(name.partition(":")[0], program)
+    wrt = [n for n in arrays if n not in COMPARED.get(name, set())]
+    agrees_with_differences(program, [arrays[p.name] for p in program.params], wrt)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_integer_result_has_no_gradient(name: str) -> None:
+    with pytest.raises(TypeRefused, match="contains no floating-point number"):
+        lp.gradient(small(name))
+
+
+def test_an_atom_at_distance_0_adds_nothing() -> None:
+    """`md` compares each atom with itself, where what it does not choose is infinite."""
+    program = small("md")
+    (p,) = inputs("md", program).values()
+    found = lp.evaluate(lp.gradient(program), p, np.ones((11, 3), np.float32), dtype=np.float64)
+    np.testing.assert_allclose(found, np.zeros((11, 3)), atol=1e-9)  # opposite forces add up to 0
