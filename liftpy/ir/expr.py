@@ -233,13 +233,18 @@ class FunCall(Expr):
             trace.bear(self)
 
     def with_parts(self, fun: Function, args: tuple[Expr, ...]) -> FunCall:
-        """The call with other arguments and another body of its function.
+        """The call with other arguments and another body of its function, which takes their sizes.
 
         `fun` differs from the function of this call in nothing else. The type is computed again
         only if those of the parts differ.
         """
+        kept = self.keeping_type(fun, args)
+        return call(fun, *args) if kept is None else kept
+
+    def keeping_type(self, fun: Function, args: tuple[Expr, ...]) -> FunCall | None:
+        """As `with_parts`; None if the types of the parts differ."""
         if not (all(map(same_type, args, self.args)) and same_signature(fun, self.fun)):
-            return call(fun, *args)
+            return None
         new = object.__new__(FunCall)
         new.__dict__.update(fun=fun, args=args)
         new._complete(self.type)
@@ -258,9 +263,9 @@ def same_type(a: Expr, b: Expr) -> bool:
 
 def same_signature(a: Function, b: Function) -> bool:
     """Whether the bodies of two callees, which may differ in nothing else, have the same types."""
-    f, g = function_of(a), function_of(b)
-    if f is g:
+    if a is b:
         return True
+    f, g = function_of(a), function_of(b)
     return (
         f is not None
         and g is not None

@@ -223,7 +223,8 @@ def substitute_sizes(expr: Expr, by: Mapping[str, NatLike]) -> Expr:
             if callee is fun and all(map(is_, parts, args)):
                 return expr
             sized = isinstance(fun, Primitive) and bool(nat_fields(type(fun)))
-            return FunCall(callee, parts) if sized else expr.with_parts(callee, parts)
+            kept = None if sized else expr.keeping_type(callee, parts)
+            return FunCall(callee, parts) if kept is None else kept
         case _:
             return expr
 
