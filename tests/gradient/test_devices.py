@@ -1,0 +1,81 @@
+"""Gradients on devices: candidates of the families that apply compute what the gradient means."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liftpy as lp
+from liftpy.constraints.device import Device
+from liftpy.primitives.text import parse
+from tests.batch import results
+from tests.draws import draws, tried
+from tests.gradient.differences import listed
+from tests.subsample import first
+
+pytestmark = pytest.mark.usefixtures("derived_once")
+
+DRAWS = 2  # of each family
+
+PROGRAMS = {
+    "matrix product": lp.workload("matmul/4x6x8"),
+    "convolution": parse("""
+        def conv(x: [5][6][2]f32, w: [4][3][3][2]f32, b: [4]f32) =
+          x |> pad2d(1, 1, 1, 1, 0) |> slide2d(3, 1) |> map2d(window => zip(w, b)
+            |> map((k, c) => c + (zip(window |> join |> join, k |> join |> join)
+              |> map(mul) |> reduce(add, 0))))
+    """),
+    "pool": lp.workload("pool/max/7x9x2x3x2"),
+    "softmax": parse("""
+        def softmax(xss: [5][8]f32) = xss |> map(xs =>
+          let m = xs |> reduce(maximum, -inf) in let e = xs |> map(x => exp(x - m)) in
+          let s = e |> reduce(add, 0) in e |> map(v => v / s))
+    """),
+    "layer": parse("""
+        def layer(x: [3][5]f32, w: [4][5]f32, b: [4]f32) =
+          x |> map(row => zip(w, b)
+            |> map((k, c) => max((zip(row, k) |> map(mul) |> reduce(add, 0)) + c, 0)))
+    """),
+    "recurrence": parse("""
+        def recurrence(xss: [4][7]f32, a: f32) =
+          xss |> map(xs => xs |> reduce((s, x) => sin(s) * x + a, 0.5))
+    """),
+}
+
+
+@cache
+def case(name: str) -> tuple[lp.Program, list[np.ndarray], tuple[np.ndarray, ...]]:
+    """A gradient, arguments for it, and its value in float64."""
+    made = lp.gradient(PROGRAMS[name])
+    rng = np.random.default_rng(5)
+    shapes = (tuple(int(n) for n in getattr(p.type, "shape", ())) for p in made.params)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    return made, arrays, listed(lp.evaluate(made, *arrays, dtype=np.float64))
+
+
+def agrees(found: object, expected: tuple[np.ndarray, ...], what: str) -> None:
+    """Each part of a result is near the expected one, relative to its largest number."""
+    parts = listed(found)
+    assert len(parts) == len(expected), what
+    for part, wanted in zip(parts, expected, strict=True):
+        bound = 2e-5 * np.abs(wanted).max()
+        np.testing.assert_allclose(part, wanted, rtol=0, atol=bound, err_msg=what)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_compiled_gradient_is_right(runtime: Device, name: str) -> None:
+    made, arrays, expected = case(name)
+    agrees(lp.compile(made, device=runtime)(*arrays), expected, name)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_drawn_candidates_of_a_gradient_are_right(runtime: Device, name: str, kept: Path) -> None:
+    made, arrays, expected = case(name)
+    drawn = tried(draws(made, first(), DRAWS, kept), made, runtime)
+    assert drawn
+    modules = [d.module for d in drawn]
+    for draw, found in zip(drawn, results(runtime, modules, arrays), strict=True):
+        agrees(found, expected, draw.label)
