@@ -16,10 +16,7 @@ REFUSED = ["kmeans"]
 #: Inputs that a program only compares: it is constant in them, but for jumps.
 COMPARED = {"stencil/acoustic": {"room"}}
 
-#: Those with many neighbours, each of which adds a padding to the gradient: it takes seconds.
-LONG = {"stencil/poisson19", "stencil/jacobi13", "stencil/hotspot3d", "stencil/acoustic"}
-
-NAMES = [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in CASES if n not in REFUSED]
+NAMES = [name for name in CASES if name not in REFUSED]
 
 
 def small(name: str) -> lp.Program:

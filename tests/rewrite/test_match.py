@@ -141,6 +141,11 @@ CAPTURES: list[tuple[str, str]] = [
         """zip(xs, ys) |> reduce((a, t) =>
             zs |> map(x => sub(x, square(t.1))) |> reduce(sub, sub(a, t.0)), 1)""",
     ),
+    (
+        "overlaps_of_maps",
+        """xs |> map(d => zs |> map(w =>
+            d * (zs |> map(t => sub(t, w)) |> reduce(sub, d)))) |> overlaps(7, 1, 0)""",
+    ),
     # every binder is named `x`, but for accumulators; of two in each other the types differ
     ("map_zip_first", "zip(xs, ys) |> map(x => zs |> map(x => sub(^x.0, x)))"),
     ("map_zip_second", "zip(xs, ys) |> map(x => zs |> map(x => sub(^x.1, x)))"),
@@ -256,6 +261,11 @@ CAPTURES: list[tuple[str, str]] = [
         "reduce_fission_second",
         """zip(xs, ys) |> reduce((a, x) =>
             ks |> map(x => select(x < 1, square(^x.1), ^x.0)) |> reduce(sub, a), 1)""",
+    ),
+    (
+        "overlaps_of_maps",
+        """xss |> map(x => zs |> map(x => (^x |> reduce(add, 0)) *
+            (ks |> map(x => select(x < 1, ^x, 2)) |> reduce(sub, x)))) |> overlaps(7, 1, 0)""",
     ),
 ]
 
