@@ -60,6 +60,7 @@ class Instance:
             self.found.indices[forth] = (i + by) % n if number % 2 == 0 else n - 1 - i
             self.found.indices[back] = (i + (n - by % n)) % n if number % 2 == 0 else n - 1 - i
         self.lawful: dict[str, Lambda] = {}
+        self.products: set[str] = set()
         for law in rule.assuming:
             if law.law == "rescales":
                 self.lawful[law.value] = accumulated = self.accumulated()
@@ -71,6 +72,8 @@ class Instance:
                 self.lawful[law.function] = function(add, (F32, F32))
             elif law.law == "finite":
                 self.lawful[law.function] = function(maximum, (F32, F32))
+            elif law.law == "annihilates":
+                self.products.add(law.function)
             else:
                 self.lawful.setdefault(law.function, function(add, (F32, F32)))
         for side in (rule.left, rule.right):
@@ -127,20 +130,43 @@ class Instance:
     def function(self, f: FunVar, number: int) -> Lambda:
         """A function that tells its arguments, and itself from others, apart."""
         params = tuple(Param(f"p{k}", self.concrete(t)) for k, t in enumerate(f.params))
+        zeroed = f.name in self.products
         total: Expr = Literal(float(number), F32)
-        for k, p in enumerate(params):
+        for k, p in enumerate(params[1:] if zeroed else params):
             total = total + summary(p) * (2.0 + k + number)
+        if zeroed:
+            total = total * linear(params[0])
         return Lambda(params, self.spread(total, self.concrete(f.type), f.name))
 
     def spread(self, total: Expr, t: Type, name: str) -> Expr:
-        """A value of a type, different in all of its parts, that depends on a number."""
+        """A value of a type, different in all of its parts, that depends on a number.
+
+        The value of a product is 0 if the number is.
+        """
+        zeroed = name in self.products
         if isinstance(t, TupleType):
-            parts = (total * (k + 1.0) + k for k in range(len(t.elements)))
+            parts = (total * (k + 1.0) + (0 if zeroed else k) for k in range(len(t.elements)))
             return Tuple(tuple(parts))
         if not isinstance(t, ArrayType):
             return total
-        surroundings = Param(f"from_{name}", t)
-        return surroundings >> map(lambda y: self.spread(summary(y) * 3 + total, t.element, name))
+
+        def element(y: Expr) -> Expr:
+            number = summary(y) * 3
+            return self.spread(number * total if zeroed else number + total, t.element, name)
+
+        return Param(f"from_{name}", t) >> map(element)
+
+
+def linear(x: Expr) -> Expr:
+    """A number that depends on every scalar of a value and on their order, and is 0 if they are."""
+    if isinstance(x.type, ArrayType):
+        return x >> reduce(lambda a, y: a * 2.0 - linear(y), 0.0)
+    if isinstance(x.type, TupleType):
+        total: Expr = linear(x[0])
+        for k in range(1, len(x.type.elements)):
+            total = total * 2.0 - linear(x[k])
+        return total
+    return x
 
 
 def summary(x: Expr) -> Expr:
