@@ -72,15 +72,15 @@ def prove_instance(primitive: Primitive, params: tuple[Param, ...], steps: int =
         return Unknown(POSSIBLE, f"z3 gave up: {answer.reason}")
     try:
         keep(proof, primitive, params)
+        words = disagreement(*(instance_to_try(primitive, params)))
+        if words is not None:
+            return Refuted(REFERENCE, words)
         if isinstance(primitive, Layout):
             proof.shown += keep_adjoint(primitive, params, steps)
     except Open as left:
         if left.sizes is None:
             return Unknown(left.obligation, left.reason)
         return Refuted(left.obligation, witness(left.sizes))
-    words = disagreement(*(instance_to_try(primitive, params)))
-    if words is not None:
-        return Refuted(REFERENCE, words)
     idle = next(needless(primitive, params, clauses, steps), None)
     if idle is not None:
         return Refuted(NEEDED, f"C1, C2 and C4 hold without {idle}")

@@ -1,4 +1,4 @@
-"""Every primitive keeps its contract: C1 to C5, see liftpy/semantics/contract.py."""
+"""Every primitive keeps its contract: C1 to C6, see liftpy/semantics/contract.py."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,23 +7,28 @@ import pytest
 
 from liftpy.errors import UnknownName
 from liftpy.ir.constraint import at_least
-from liftpy.ir.expr import Param
-from liftpy.ir.nat import nats, var
+from liftpy.ir.expr import Layout, Param, call
+from liftpy.ir.nat import nat, nats, var
 from liftpy.ir.pull import Pull
 from liftpy.ir.types import ArrayType
 from liftpy.primitives import (
     PRIMITIVES,
     AnyIterate,
     AnyScan,
+    Drop,
     Pad,
+    PadMirror,
     Slide,
+    SlideCopies,
     SlideSeq,
     Split,
+    Take,
     Transpose,
     stride,
 )
 from liftpy.rewrite.rule import ValueVar
-from liftpy.rewrite.rules.notation import T, U, array, function, m, n, unknown
+from liftpy.rewrite.rules.notation import T, U, array, function, k, m, n, unknown
+from liftpy.semantics import adjoint
 from liftpy.semantics.agree import Proof
 from liftpy.semantics.contract import (
     INSIDE,
@@ -36,7 +41,7 @@ from liftpy.semantics.contract import (
     prove_primitive,
 )
 from liftpy.semantics.smt import STEPS
-from liftpy.semantics.verdict import Proved, Refuted
+from liftpy.semantics.verdict import Proved, Refuted, Unknown
 
 size, step = var("size", None), var("step", None)
 xs = array("xs", T, n)
@@ -231,3 +236,143 @@ def test_iterating_once_more_is_refuted():
 
     again = Further(function(unknown("f", T), x=T), var("times", None))
     assert isinstance(prove_instance(again, (Param("x", T),)), Refuted)
+
+
+# --- C6: adjoints ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LateTake(Take):
+    """Wrong: the elements go back to the end of the array."""
+
+    name: ClassVar[str] = "lateTake"
+
+    def adjoint(self, xs):
+        return Pad(xs.length - self.count, nat(0), 0.0)
+
+
+@dataclass(frozen=True)
+class OffByOneDrop(Drop):
+    """Wrong: the elements go back one too early."""
+
+    name: ClassVar[str] = "offByOneDrop"
+
+    def adjoint(self, xs):
+        return Pad(self.count - 1, nat(1), 0.0)
+
+
+@pytest.mark.parametrize("wrong", [LateTake(k), OffByOneDrop(k)], ids=lambda p: p.name)
+def test_an_adjoint_that_puts_elements_elsewhere_is_refuted(wrong):
+    verdict = prove_instance(wrong, (xs,))
+    assert isinstance(verdict, Refuted)
+    assert verdict.obligation in {adjoint.BACK, adjoint.FORTH}
+    assert {"k", "n"} <= {part.partition(" = ")[0] for part in verdict.witness.split(", ")}
+
+
+@dataclass(frozen=True)
+class ShortPad(Pad):
+    """Wrong: the adjoint crops one element too few, and leaves a constant in its place."""
+
+    name: ClassVar[str] = "shortPad"
+
+    def adjoint(self, xs):
+        return Pad(1 - self.left, -self.right - 1, 0.0)
+
+
+def test_an_adjoint_of_a_padding_that_crops_elsewhere_is_refuted():
+    verdict = prove_instance(ShortPad(var("left", None), var("right", None), ValueVar("c")), (xs,))
+    assert isinstance(verdict, Refuted)
+
+
+@dataclass(frozen=True)
+class SwappedMirror(PadMirror):
+    """Wrong: what is added before the array is not in reverse order."""
+
+    name: ClassVar[str] = "swappedMirror"
+
+    def before(self, xs, n):
+        return call(Take(self.left), xs)
+
+
+@dataclass(frozen=True)
+class FewCopies(Slide):
+    """Wrong: an element may be in one more window than it has copies for."""
+
+    name: ClassVar[str] = "fewCopies"
+
+    def equivalent(self, xs):
+        return call(SlideCopies(self.size, self.step + 1), super().equivalent(xs).args[0])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        SwappedMirror(var("left", None), var("right", None)),
+        FewCopies(size, step),
+    ],
+    ids=lambda p: p.name,
+)
+def test_an_expression_that_is_not_equal_is_refuted(wrong):
+    verdict = prove_instance(wrong, (xs,))
+    assert isinstance(verdict, Refuted), verdict
+    assert verdict.obligation.startswith("C6")
+
+
+def test_an_equal_expression_has_to_satisfy_its_conditions():
+    @dataclass(frozen=True)
+    class EagerSlide(Slide):
+        """Wrong: chunks are windows only if they fill the array."""
+
+        name: ClassVar[str] = "eagerSlide"
+
+        def equivalent(self, xs):
+            return call(Split(self.step), xs)
+
+    verdict = prove_instance(EagerSlide(size, step), (xs,))
+    assert isinstance(verdict, Refuted)
+    assert verdict.obligation == adjoint.ALLOWED
+
+
+@dataclass(frozen=True)
+class Doubled(Layout):
+    """Each element twice, one after the other.
+
+    doubled : [a]n -> [a](2*n)        element i is xs[i / 2]
+    """
+
+    name: ClassVar[str] = "doubled"
+    unconditional: ClassVar[str] = "an array of any length may be doubled"
+
+    def type_of(self, xs):
+        return ArrayType(xs.element, 2 * xs.length)
+
+    def meaning(self, read, xs):
+        return Pull(2 * xs.length, lambda i: xs[i // 2])
+
+    def reference(self, xs):
+        return [x for x in xs for _ in range(2)]
+
+
+def test_a_layout_without_an_adjoint_is_not_proved():
+    verdict = prove_instance(Doubled(), (xs,))
+    assert isinstance(verdict, Unknown)
+    assert verdict.obligation == adjoint.NONE
+
+
+def test_a_layout_whose_adjoint_is_a_definition_needs_no_other():
+    @dataclass(frozen=True)
+    class Defined(Doubled):
+        adjoint_by_definition: ClassVar[str] = "the sum of both copies"
+
+    assert isinstance(prove_instance(Defined(), (xs,)), Proved)
+
+
+def test_a_layout_that_reads_twice_has_no_inverse_as_its_adjoint():
+    @dataclass(frozen=True)
+    class Halved(Doubled):
+        """Wrong: it drops the second copy."""
+
+        def adjoint(self, xs):
+            return Slide(nat(1), nat(2))
+
+    assert not isinstance(prove_instance(Halved(), (xs,)), Proved)
