@@ -194,6 +194,16 @@ EXAMPLES: Mapping[str, str] = {
                 "[0, 1, 2, 3, 4]",
             )
         ],
+        "slide_copies": [
+            ("copies = lp.iota(4) >> lp.map(lp.repeat(2))", ""),
+            ("lp.evaluate(copies >> lp.slide_copies(2, 1)).tolist()", "[[0, 1], [1, 2], [2, 3]]"),
+        ],
+        "overlaps": [
+            (
+                "lp.evaluate(lp.iota(4) >> lp.slide(2, 1) >> lp.overlaps(4, 1, 9)).tolist()",
+                "[[0, 9], [1, 1], [2, 2], [9, 3]]",
+            )
+        ],
         "cover": [("lp.evaluate(lp.iota(5) >> lp.cover(3)).tolist()", "[[0, 1, 2], [2, 3, 4]]")],
         "cover_once": [
             ("lp.evaluate(lp.iota(5) >> lp.cover_once(3, 9)).tolist()", "[[0, 1, 2], [9, 3, 4]]")

@@ -27,6 +27,7 @@ UNUSUAL = {
     "get": (Param("p", Tuple((xs, xss)).type),),
     "asScalar": (Param("vs", array(VectorType(F32, nat(4)), 3)),),
     "uncover": (Param("chunks", array(F32, 1, 1)),),
+    "overlaps": (Param("windows", array(F32, 1, 1)),),
     "mapVec": (vector,),
     "reduce": (Literal(0.5, F32), xs),
     "reduceSeq": (Literal(-0.5, F32), xs),

@@ -115,6 +115,36 @@ CASES = {
         np.float32([[1, 2, 3], [4, 5, 6], [50, 60, 7]]),
         numbers(7),
     ),
+    "slideCopies": (
+        "xs |> slideCopies(3, 2)",
+        numbers(5, 2),
+        [[1, 3, 6], [5, 7, 10]],
+    ),
+    "slideCopies by 1": (
+        "xs |> slideCopies(2, 1)",
+        numbers(4, 2),
+        [[1, 4], [3, 6], [5, 8]],
+    ),
+    "slideCopies apart": ("xs |> slideCopies(2, 2)", numbers(5, 1), [[1, 2], [3, 4]]),
+    "slideCopies with gaps": ("xs |> slideCopies(1, 3)", numbers(5, 1), [[1], [4]]),
+    "slideCopies whole": ("xs |> slideCopies(3, 5)", numbers(3, 1), [[1, 2, 3]]),
+    "overlaps": (
+        "xs |> overlaps(5, 2, -1)",
+        numbers(2, 3),
+        [[1, -1], [2, -1], [4, 3], [5, -1], [-1, 6]],
+    ),
+    "overlaps by 1": (
+        "xs |> overlaps(4, 1, 0)",
+        numbers(3, 2),
+        [[1, 0], [3, 2], [5, 4], [0, 6]],
+    ),
+    "overlaps apart": (
+        "xs |> overlaps(5, 2, 9)",
+        numbers(2, 2),
+        [[1], [2], [3], [4], [9]],
+    ),
+    "overlaps with gaps": ("xs |> overlaps(5, 3, 9)", numbers(2, 1), [[1], [9], [9], [2], [9]]),
+    "overlaps of one": ("xs |> overlaps(1, 1, 7)", numbers(1, 1), [[1]]),
     "repeat": ("xs |> repeat(3)", two, [two] * 3),
     "repeat inside": ("xs |> map(repeat(2))", two, [[1, 1], [2, 2]]),
     "split": ("xs |> split(5)", numbers(15), rows),
@@ -171,8 +201,41 @@ def test_unslide_of_slide_is_what_the_windows_covered(xs, size, step):
         np.testing.assert_array_equal(says(text, xs), xs[:covered])
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("step", [1, 2, 3, 7])
+@pytest.mark.parametrize("xs", [seven, eleven], ids=len)
+def test_overlaps_of_slide_has_each_element_once_for_each_window_with_it(xs, size, step):
+    got = says(f"xs |> slide({size}, {step}) |> overlaps({len(xs)}, {step}, 0)", xs)
+    starts = range(0, len(xs) - size + 1, step)
+    counts = [sum(start <= i < start + size for start in starts) for i in range(len(xs))]
+    np.testing.assert_array_equal((got > 0).sum(1), counts)
+    assert all(set(row) <= {0, x} for row, x in zip(got.tolist(), xs.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("size", "step"), [(3, 1), (3, 2), (5, 3), (2, 4)])
+def test_slide_copies_of_overlaps_is_the_windows(size, step):
+    count = (11 - size) // step + 1
+    windows = numbers(count, size)
+    text = f"xs |> overlaps(11, {step}, -1) |> slideCopies({size}, {step})"
+    np.testing.assert_array_equal(says(text, windows), windows)
+
+
+def test_overlaps_puts_its_value_into_every_scalar_of_an_element():
+    got = says("xs |> overlaps(3, 1, 8)", numbers(2, 2, 2))
+    np.testing.assert_array_equal(got[0], [[1, 2], [8, 8]])
+
+
 REFUSED = {
     "take(0)": "1 <= 0",
+    "slideCopies(3, 1)": "slideCopies needs an array of arrays, got",
+    "split(1) |> slideCopies(3, 2)": "1 = 2",
+    "split(1) |> slideCopies(8, 8)": "8 <= 7",
+    "split(1) |> slideCopies(0, 1)": "1 <= 0",
+    "split(1) |> slideCopies(1, 0)": "1 <= 0",
+    "overlaps(7, 1, 0)": "overlaps needs an array of arrays, got",
+    "slide(3, 1) |> overlaps(8, 1, 0)": "5 = 6",
+    "slide(3, 1) |> overlaps(2, 1, 0)": "3 <= 2",
+    "slide(3, 1) |> overlaps(7, 0, 0)": "1 <= 0",
     "take(-1)": "1 <= -1",
     "take(8)": "8 <= 7",
     "drop(-1)": "0 <= -1",
