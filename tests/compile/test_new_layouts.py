@@ -14,16 +14,27 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+import liftpy as lp
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_least
-from liftpy.ir.expr import Layout, Program
-from liftpy.ir.nat import Nat, greatest
+from liftpy.ir.expr import Expr, Layout, Primitive, Program, call
+from liftpy.ir.nat import INDEX, Nat, greatest, nat, var
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.types import ArrayType, Type
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives import PRIMITIVES, call_elaborator, elaborator, text
+from liftpy.primitives import (
+    PRIMITIVES,
+    Concat,
+    Gather,
+    Pad,
+    Take,
+    call_elaborator,
+    elaborator,
+    text,
+)
+from liftpy.primitives.border import backwards
 from liftpy.primitives.map import array_of
 from liftpy.primitives.pad import check_value, constant_like, cropped
 from liftpy.primitives.text import parse, show
@@ -33,6 +44,7 @@ from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.reference import reference
 from liftpy.semantics.verdict import Proved
 from tests.compile.test_programs import every_form_is_right
+from tests.gradient.test_layouts import check_adjoint
 
 
 @dataclass(frozen=True)
@@ -64,6 +76,16 @@ class Frame(Layout):
             return guarded(read, read.inside(j, xs.length), xs[read.clip(j, xs)], self.value)
 
         return Pull(self.left + xs.length + self.right, element)
+
+    def equivalent(self, xs: Expr) -> Expr | None:
+        """None if it is not known whether the mirrored elements suffice."""
+        n = array_of(self.name, xs.type).length
+        if self.left.bounds[1] is not None and self.left.bounds[1] <= 0:
+            return call(Pad(self.left, self.right, self.value), xs)
+        if (self.left.bounds[0] or 0) < 1 or ((n - self.left).bounds[0] or -1) < 0:
+            return None
+        mirrored = call(Concat(), backwards(call(Take(self.left), xs)), xs)
+        return call(Pad(nat(0), self.right, self.value), mirrored)
 
     def reference(self, xs: list[Any]) -> list[Any]:
         left, right = int(self.left), int(self.right)
@@ -97,6 +119,9 @@ class Dilate(Layout):
             return guarded(read, read.inside(i % self.step, 1), xs[i // self.step], self.value)
 
         return Pull((xs.length - 1) * self.step + 1, element)
+
+    def adjoint(self, xs: Type) -> Primitive:
+        return Gather(array_of(self.name, xs).length, self.step * var(INDEX))
 
     def reference(self, xs: list[Any]) -> list[Any]:
         between = [constant_like(xs[0], self.value)] * (int(self.step) - 1)
@@ -184,6 +209,17 @@ def test_it_has_a_value_and_a_text(call, length):
     assert parse(show(program)) == program
     xs = np.arange(1, length + 1, dtype=np.float32)
     np.testing.assert_array_equal(evaluate(program, xs), reference(program, xs))
+
+
+@pytest.mark.parametrize("element", ["f32", "[2]f32", "(f32, f32)"])
+@pytest.mark.parametrize("call", [c for c in CALLS if c != "frame(9, 0, -1)"])
+def test_its_gradient_is_its_adjoint(call, element):
+    check_adjoint(f"def p(xs: [5]{element}) = xs |> {call}")
+
+
+def test_the_gradient_of_a_mirror_of_unknown_elements_is_refused():
+    with pytest.raises(TypeRefused, match=r"frame\(9, 0, -1\)"):
+        lp.gradient(parse("def p(xs: [5]f32) = xs |> frame(9, 0, -1)"))
 
 
 def test_a_dilated_array_has_its_constant_between_the_elements():
