@@ -94,14 +94,16 @@ def variables(program: Program, wrt: Sequence[str] | str | None) -> list[Param]:
         what = f"the gradient of {program.name} needs a parameter, got none"
         why = "it is taken with respect to parameters"
         floats = [n for n, p in known.items() if only_floats(p.type)]
-        raise TypeRefused(f"{what}\n  {why}\n  name {any_of(floats or known)}")
+        instead = f"name {any_of(floats)}" if floats else "declare a parameter as f32 or f64"
+        raise TypeRefused(f"{what}\n  {why}\n  {instead}")
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, 1)
             hint = f"did you mean {near[0]}? " if near else ""
             what = f"{program.name} has no parameter {shown(name)}"
-            why = f"its parameters are {', '.join(known)}"
-            raise UnknownName(f"{what}\n  {why}\n  {hint}name {any_of(known)}")
+            why = f"its parameters are {', '.join(known)}" if known else "it has none"
+            instead = f"name {any_of(known)}" if known else "declare it as f32 or f64"
+            raise UnknownName(f"{what}\n  {why}\n  {hint}{instead}")
         if not only_floats(known[name].type):
             what = f"there is no gradient with respect to {name}"
             why = f"its type {known[name].type} does not consist of floating-point numbers"

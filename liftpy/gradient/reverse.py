@@ -83,10 +83,7 @@ def pull(expr: Expr, ct: Cotangent, scope: Scope) -> None:
 def pull_body(expr: FunCall, f: Lambda | UserFun, ct: Cotangent, scope: Scope) -> None:
     """Pass on the cotangent of a `let` or of a user function: through its body, then its values."""
     values = dict(zip(f.params, map(scope.value, expr.args), strict=True))
-    active = {
-        p: frozenset(leaf for leaf, _ in scope.leaves(a))
-        for p, a in zip(f.params, expr.args, strict=True)
-    }
+    active = {p: active_in(a, scope) for p, a in zip(f.params, expr.args, strict=True)}
     inner = Scope(scope, values, active)
     try:
         pull(f.body, ct, inner)
@@ -96,6 +93,16 @@ def pull_body(expr: FunCall, f: Lambda | UserFun, ct: Cotangent, scope: Scope) -
         raise
     for p, arg in zip(f.params, expr.args, strict=True):
         pull(arg, inner.found.get(p), scope)
+
+
+def active_in(expr: Expr, scope: Scope) -> frozenset[Leaf]:
+    """The components of a bound value on whose derivative something may depend.
+
+    An integer that changes is one: its conversion to a float is refused.
+    """
+    if has_floats(expr.type):
+        return frozenset(leaf for leaf, _ in scope.leaves(expr))
+    return frozenset(((),)) if changes(expr, scope) else frozenset()
 
 
 def pull_operator(expr: FunCall, op: str, ct: Expr, scope: Scope) -> None:

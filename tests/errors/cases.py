@@ -76,7 +76,7 @@ from tests.cli.test_cli import FILES
 from tests.cli.test_cli import REFUSALS as COMMANDS
 from tests.constraints.examples import four_stages
 from tests.constraints.skeletons import doubling
-from tests.errors import boards, embedded, mistakes, transforms
+from tests.errors import boards, embedded, gradients, mistakes, transforms
 from tests.explore.clusters import cluster
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
@@ -85,7 +85,9 @@ from tests.opencl.modules import COPY, SOURCE, W, X, Y, saxpy, single
 from tests.refuted.test_false_twins import FALSE
 
 Case = Callable[[Path], object]
-CASES: dict[str, Case] = boards.CASES | embedded.CASES | mistakes.CASES | transforms.CASES
+CASES: dict[str, Case] = (
+    boards.CASES | embedded.CASES | gradients.CASES | mistakes.CASES | transforms.CASES
+)
 
 TWELVE = lp.array(lp.f32, 12)
 DOUBLE = lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)")
