@@ -36,6 +36,7 @@ COMMANDS = [
     "primitives",
     "prove",
     "derive",
+    "gradient",
     "winograd",
     "space",
     "explain",
