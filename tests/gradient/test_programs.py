@@ -99,7 +99,7 @@ def signature(program: lp.Program) -> str:
         (
             "def p(x: f32, y: [2]f32) = y |> map(v => v * x)",
             {"wrt": ["y", "x", "y"]},
-            "p_gradient(x: f32, y: [2]f32, dresult: [2]f32) -> ([2]f32, f32)",
+            "p_gradient(x: f32, y: [2]f32, dresult: [2]f32) -> ([2]f32, f32, [2]f32)",
         ),
         (
             "def p(x: f32, n: i32) = x * 2",
