@@ -44,7 +44,7 @@ def show_gradient(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """The gradient of a program with respect to its parameters, as a program."""
+    """The gradient of a program, as a program."""
     made = gradient(load_program(program), wrt or None, of, value=value)
     text = program_text(made)
     if output is not None:
