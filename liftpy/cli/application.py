@@ -56,7 +56,7 @@ COMMANDS = {
     ),
     "choose": (
         "choosing",
-        "The candidate with the least modelled time and traffic; runs no kernel.",
+        "The candidate with the least modelled time, without running a kernel.",
     ),
     "compile": (
         "running",

@@ -28,23 +28,30 @@ def show_gradient(
         typer.Option(
             "--wrt",
             metavar="NAME",
-            help="A parameter; repeat it for several. By default, all that are floats.",
+            help="A parameter; repeat it for several. By default, all of floating-point numbers.",
         ),
     ] = None,
     of: Annotated[
         int | None,
-        typer.Option("--of", metavar="K", help="The component of a tuple that is differentiated."),
+        typer.Option(
+            "--of", metavar="K", help="Of a result that is a tuple, only component K, from 0."
+        ),
     ] = None,
     value: Annotated[
-        bool, typer.Option("--value", help="The result begins with that of the program.")
+        bool, typer.Option("--value", help="Also return the program's own result, first.")
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write it to a .lift file."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write it to FILE.lift instead of printing it."
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """The gradient of a program, as a program."""
+    """The gradient of a program, as a program.
+
+    If the result is not one number, the gradient takes its cotangent as `dresult`.
+    """
     made = gradient(load_program(program), wrt or None, of, value=value)
     text = program_text(made)
     if output is not None:
