@@ -138,7 +138,7 @@ def fastest(
     campaign = lp.explore(
         program,
         given.samples,
-        db=folder / f"{program.name}.db",
+        db=Path(tempfile.mkdtemp(dir=folder)) / "gradient.db",
         device=session.device,
         time_limit=given.time_limit,
     )

@@ -32,7 +32,7 @@ def test_what_is_printed(liftpy):
     assert "modelled traffic, by the level that serves it" in said.out
     assert "why worse" in said.out
     assert "nothing ran" in said.out
-    assert "assumed of the device: cache_latencies" in said.out
+    assert "assumed of the device: cache_line, cache_latencies" in said.out
     assert " --set family=" in said.out
 
 

@@ -17,7 +17,7 @@ from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.primitives.text import parse
-from liftpy.rewrite.composition import derived_once, skeletons
+from liftpy.rewrite.composition import derived_once, of_family, skeletons
 from liftpy.rewrite.strategies.families import common
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload
@@ -120,9 +120,15 @@ PROGRAMS = {
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Results of any size may be streamed."""
     monkeypatch.setattr(common, "STREAMED_BYTES", 1)
-    derived_once.cache_clear()
+    forget()
     yield
-    derived_once.cache_clear()
+    forget()
+
+
+def forget() -> None:
+    """Clear what was derived with another limit."""
+    for derived in (derived_once, of_family):
+        derived.cache_clear()
 
 
 @pytest.mark.usefixtures("small")

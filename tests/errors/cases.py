@@ -503,6 +503,17 @@ def profile_that_is_no_toml(folder):
 
 
 @case
+def profile_that_is_no_json(folder):
+    (folder / "board.json").write_text('{"name": board}')
+    find_device("profile:./board.json")
+
+
+@case
+def choice_in_an_empty_space(_folder):
+    lp.choose(DOUBLE, "profile:xeon-silver-4208", memory_limit=1)
+
+
+@case
 def profile_without_limits(folder):
     (folder / "board.toml").write_text('name = "board"\nvendor = "me"\ntype = "FPGA"\n')
     find_device("profile:./board.toml")

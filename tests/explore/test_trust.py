@@ -60,7 +60,7 @@ def misbehave(monkeypatch, runtime):
 
         @functools.wraps(start)
         def init(self, *args, **kwargs):
-            start(self, *args, **kwargs, compiling=compiling, ceiling=700 << 20)
+            start(self, *args, **kwargs, compiling=compiling, ceiling=850 << 20)
             made.append(self)
 
         monkeypatch.setattr(Measurer, "__init__", init)

@@ -19,15 +19,11 @@ ZERO = {
         "d",
         "d * y",
         "y * d",
-        "exp(y) * d * 3",
         "d + d * y",
-        "d - d / (y + 20)",
         "-d",
         "abs(d)",
-        "sqrt(d * d)",
         "sin(d) + tanh(d)",
-        "floor(d) * ceil(d)",
-        "d % (y + 20)",
+        "d / 4",
         "max(d, 0)",
         "min(d * 2, 0 * y)",
         "select(y < 1, d, d * y)",
@@ -131,3 +127,20 @@ def test_a_function_that_may_be_another_number_is_told_apart(params: str, body: 
 )
 def test_what_is_not_known_counts_as_another_number(body: str) -> None:
     assert not is_zero_of_zero(parse(f"def p({NUMBER}) = {body}").body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "exp(y) * d",
+        "log(y) * d",
+        "d - d / (y + 20)",
+        "sqrt(d * d)",
+        "pow(y, 2.0) * d",
+        "d % y",
+        "d / 0",
+    ],
+)
+def test_operators_with_infinite_results_are_not_trusted(body: str) -> None:
+    """Where a rule pads with 0, they may make an infinite number, and 0 times that is NaN."""
+    assert not is_zero_of_zero(parse(f"def p(d: f32, y: f32) = {body}").body)
