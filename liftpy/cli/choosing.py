@@ -46,7 +46,7 @@ def choose(
     """The candidate with the least modelled time, without running a kernel.
 
     The time is that of a model of operations and memory traffic on the device or its profile. The
-    model takes milliseconds for a candidate; deriving the space takes seconds in most programs.
+    model takes 5 to 300 ms for a candidate, and a choice from a second to more than a minute.
     `explore` measures, and finds faster candidates.
     """
     started = time.perf_counter()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,3 @@ def agrees_with_differences(
 def gradient_of(text: str, *arrays: Any, **options: Any) -> Any:
     """The gradient of the program with this text at some arrays, in float64."""
     return lp.evaluate(lp.gradient(lp.parse(text), **options), *arrays, dtype=np.float64)
-
-
-Derivative = Callable[[float], float]

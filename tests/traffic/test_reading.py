@@ -1,6 +1,5 @@
 """Kernels as the model reads them: against a cache that is simulated on the loop IR itself."""
 
-from collections import Counter, OrderedDict
 from dataclasses import replace
 
 import pytest
@@ -19,6 +18,7 @@ from liftpy.traffic.reuse import Reuse, Traffic
 from liftpy.traffic.time import modelled, warm
 from liftpy.workloads.convolution import convolution
 from liftpy.workloads.networks import square
+from tests.traffic.lru import fetched
 
 LINE = 64
 PROCESSOR = replace(DEFAULT_DEVICE, type="CPU", vector_width=8, compute_units=1)
@@ -66,17 +66,8 @@ def touched(block, at):
 
 
 def simulated(code, room):
-    held, fetched = OrderedDict(), Counter()
-    for at in items(code):
-        for where in touched(code.block, at):
-            if where in held:
-                held.move_to_end(where)
-                continue
-            fetched[where[0]] += 1
-            held[where] = None
-            if len(held) * LINE > room:
-                held.popitem(last=False)
-    return dict(fetched)
+    """The lines that each array fetches into a cache."""
+    return fetched((at for place in items(code) for at in touched(code.block, place)), room, LINE)
 
 
 PROGRAMS = {

@@ -1,6 +1,5 @@
 """Traffic of loop nests: against a simulated cache, and against the formulas of slicing."""
 
-from collections import Counter, OrderedDict
 from dataclasses import replace
 
 import pytest
@@ -14,6 +13,7 @@ from liftpy.traffic.reuse import Reuse, Traffic, by_array
 from liftpy.traffic.slicing import tiling
 from liftpy.traffic.slicing_cost import lines
 from liftpy.workloads.networks import square
+from tests.traffic.lru import fetched
 
 LINE = 64
 
@@ -41,18 +41,8 @@ def touched(nest, at=()):
 
 
 def simulated(nest, room):
-    """The lines that each array fetches into a cache that evicts what was used longest ago."""
-    held: OrderedDict[tuple[str, int], None] = OrderedDict()
-    fetched: Counter[str] = Counter()
-    for where in touched(nest):
-        if where in held:
-            held.move_to_end(where)
-            continue
-        fetched[where[0]] += 1
-        held[where] = None
-        if len(held) * LINE > room:
-            held.popitem(last=False)
-    return dict(fetched)
+    """The lines that each array fetches into a cache."""
+    return fetched(touched(nest), room, LINE)
 
 
 def axis(name, trips, stride):
