@@ -10,7 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from liftpy.errors import InternalError
-from liftpy.gradient.cotangent import element_types, got
+from liftpy.gradient.cotangent import (
+    Cotangent,
+    Leaf,
+    element_types,
+    from_leaves,
+    got,
+    summed,
+)
+from liftpy.gradient.scope import Scope, ordered
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -97,6 +105,26 @@ def element_map(body: Body, names: Sequence[str], arrays: Sequence[Expr]) -> Exp
     if not used:
         return call(Repeat(length_of(arrays[0])), f.body)
     return read(arrays, used) if f.body is f.params[0] else call(Map(f), read(arrays, used))
+
+
+def of_elements(
+    f: Lambda,
+    of: Callable[[Param, Leaf], Expr | None],
+    scope: Scope,
+    wanted: Sequence[tuple[Leaf, Type]],
+) -> Cotangent:
+    """The wanted components of the cotangent of an array, to each element of which `f` is applied.
+
+    The element is the last parameter of `f`. `of` gives, for a component of a variable, the array
+    of its cotangents in all calls. For a variable from outside, their sum is added to the scope.
+    """
+    for variable in ordered(f.free):
+        found = ((leaf, of(variable, leaf)) for leaf in sorted(scope.wanted(variable)))
+        sums = [(leaf, summed(value)) for leaf, value in found if value is not None]
+        scope.add(variable, from_leaves(variable.type, sums))
+    element = f.params[-1]
+    own = ((leaf, of(element, leaf)) for leaf, _ in wanted)
+    return from_leaves(element.type, [(leaf, value) for leaf, value in own if value is not None])
 
 
 def read(arrays: Sequence[Expr], used: Sequence[int]) -> Expr:

@@ -28,12 +28,18 @@ from liftpy.gradient.cotangent import (
     mapped,
     parts_of,
     plus,
-    summed,
 )
 from liftpy.gradient.derivatives import number, where
-from liftpy.gradient.elements import element_map, function, last_state, read, states_before
+from liftpy.gradient.elements import (
+    element_map,
+    function,
+    last_state,
+    of_elements,
+    read,
+    states_before,
+)
 from liftpy.gradient.layouts import indices
-from liftpy.gradient.scope import Pull, Scope, function_scope, ordered
+from liftpy.gradient.scope import Pull, Scope, function_scope
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -155,14 +161,7 @@ def pull_back(
 
         return element_map(body, [*names, *("d" for _ in states)], [*arrays, *states])
 
-    for variable in ordered(fold.f.free):
-        found = ((leaf, of(variable, leaf)) for leaf in sorted(fold.scope.wanted(variable)))
-        sums = [(leaf, summed(value)) for leaf, value in found if value is not None]
-        fold.scope.add(variable, from_leaves(variable.type, sums))
-    x = fold.f.params[1]
-    own = ((leaf, of(x, leaf)) for leaf, _ in wanted)
-    elements = from_leaves(x.type, [(leaf, value) for leaf, value in own if value is not None])
-    return fold.unflat(begun), elements
+    return fold.unflat(begun), of_elements(fold.f, of, fold.scope, wanted)
 
 
 def pull_fold(pull: Pull, expr: FunCall, ct: Cotangent, scope: Scope) -> None:

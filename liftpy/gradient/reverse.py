@@ -20,14 +20,13 @@ from liftpy.gradient.cotangent import (
     from_leaves,
     has_floats,
     leaves,
-    summed,
 )
 from liftpy.gradient.derivatives import DERIVATIVES, STEPS, through_operator
-from liftpy.gradient.elements import element_map
+from liftpy.gradient.elements import element_map, of_elements
 from liftpy.gradient.folds import FOLDS
 from liftpy.gradient.layouts import indices, through_layout
 from liftpy.gradient.refusal import NoDerivative
-from liftpy.gradient.scope import Scope, function_scope, ordered
+from liftpy.gradient.scope import Scope, function_scope
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -155,9 +154,8 @@ def pull_map(
     The cotangents of the variables that `f` takes from outside are added to the scope: the sums of
     those of all elements.
     """
-    (x,) = f.params
     given = list(leaves(ct))
-    names = [x.name, *("d" for _ in given)]
+    names = [f.params[0].name, *("d" for _ in given)]
     arrays = [xs, *(value for _, value in given)]
 
     def of(variable: Param, leaf: Leaf) -> Expr | None:
@@ -169,9 +167,4 @@ def pull_map(
 
         return element_map(body, names, arrays)
 
-    for variable in ordered(f.free):
-        found = ((leaf, of(variable, leaf)) for leaf in sorted(scope.wanted(variable)))
-        total = [(leaf, summed(value)) for leaf, value in found if value is not None]
-        scope.add(variable, from_leaves(variable.type, total))
-    own = ((leaf, of(x, leaf)) for leaf, _ in wanted)
-    return from_leaves(xs.type, [(leaf, value) for leaf, value in own if value is not None])
+    return of_elements(f, of, scope, wanted)
