@@ -1,6 +1,7 @@
 """A compiling worker that breaks the kernels of chosen candidates: for test_trust.py."""
 
 import json
+import os
 import re
 import sys
 from dataclasses import replace
@@ -10,13 +11,21 @@ from liftpy.explore.measure.messages import Compile, Compiled
 from liftpy.explore.measure.serving import serve
 from liftpy.opencl.kernel import Buffer
 
-MORE = 600 << 20
+MORE = 900 << 20
+"""The bytes of a buffer that alone exceeds the limit of test_trust.py on a worker's memory."""
+
 HEAD = "restrict output) {"
 """The kernel that writes the result has this at the end of its head."""
 
 
 FIRST = "get_global_id(0) + get_global_id(1) + get_global_id(2) == 0"
 """Says of a work-item whether it is the first: one that loops keeps one processor busy."""
+
+LOOP = (
+    f"if ({FIRST}) for (volatile ulong i = 0; i < 1ul << 60; i++)"
+    " *(volatile __global float*)output = 1;"
+)
+"""Years of work, but with an end: PoCL reads variables before their values where a loop has none."""
 
 
 def into_last(statement):
@@ -25,7 +34,11 @@ def into_last(statement):
 
 
 def more(module):
-    """The last kernel has a temporary buffer of `MORE` bytes, too."""
+    """The last kernel has a temporary buffer of `MORE` bytes, too, and holds it until it is killed.
+
+    A worker's memory is looked at from time to time, so a kernel that ended could be missed.
+    """
+    module = into_last(LOOP)(module)
     *others, last = module.launches
     buffer = Buffer("more", "temporary", "f32", (MORE // 4,), MORE, "more")
     return replace(
@@ -36,21 +49,16 @@ def more(module):
     )
 
 
-def endless(module):
-    """What no driver's compiler finishes: macros that expand to nothing, in 2 ** 60 steps.
-
-    Neither memory nor the depth of the compiler's recursion grows, as it would with long code.
-    """
-    doubled = "".join(f"#define M{k + 1} M{k} M{k}\n" for k in range(60))
-    return replace(module, source=f"#define M0\n{doubled}M60\n{module.source}")
+def endless(module, fifo):
+    """What no driver's compiler finishes: it includes a FIFO that nobody writes to."""
+    return replace(module, source=f'#include "{fifo}"\n{module.source}')
 
 
 DOES = {
-    "loops": into_last(f"if ({FIRST}) for (volatile __global float* o = output;;) o[0] = 1;"),
+    "loops": into_last(LOOP),
     "strays": into_last("output[6 * 7 * 4] = 1;"),
     "dies": into_last("*(volatile __global float*)(output + (1l << 50)) = 1;"),
     "is wrong": lambda m: replace(m, source=re.sub(r"(output\[.*\] =) ", r"\1 1 + ", m.source)),
-    "builds": endless,
     "fills": more,
 }
 
@@ -58,9 +66,10 @@ DOES = {
 class Misbehaving(Compiler):
     """`chosen` has what candidates do, by skeleton and sizes, as `key_of` writes them."""
 
-    def __init__(self, setup, chosen):
+    def __init__(self, setup, chosen, fifo):
         super().__init__(setup)
         self.chosen = chosen
+        self.does = DOES | {"builds": lambda module: endless(module, fifo)}
 
     def answer(self, request):
         """The right answer, or one that was broken."""
@@ -70,7 +79,7 @@ class Misbehaving(Compiler):
         does = self.chosen.get(key_of(request.skeleton, request.sizes), [])
         module = answer.module
         for name in does:
-            module = DOES[name](module)
+            module = self.does[name](module)
         assert not does or module.source != answer.module.source
         return Compiled(module, answer.sha)
 
@@ -79,12 +88,16 @@ def key_of(skeleton, sizes):
     return json.dumps([skeleton, sizes], sort_keys=True)
 
 
-def command(candidates):
-    """The command of a worker: `candidates` are pairs of one and what it does."""
+def command(candidates, fifo):
+    """The command of a worker: `candidates` are pairs of one and what it does.
+
+    `fifo` is the path of a FIFO that is made for those that a driver shall build forever.
+    """
+    os.mkfifo(fifo)
     chosen = {key_of(c.skeleton.key, c.point): [does] for c, does in candidates}
-    code = f"from tests.explore.misbehaving import main; main({chosen!r})"
+    code = f"from tests.explore.misbehaving import main; main({chosen!r}, {str(fifo)!r})"
     return [sys.executable, "-c", code]
 
 
-def main(chosen):
-    serve(lambda setup, _: Misbehaving(setup, chosen).answer)
+def main(chosen, fifo):
+    serve(lambda setup, _: Misbehaving(setup, chosen, fifo).answer)

@@ -148,7 +148,8 @@ def test_a_failure_ends_what_waits_to_be_prepared(monkeypatch):
 def test_what_hangs_or_dies_meanwhile_ends_its_candidate_only(runtime, tmp_path, monkeypatch):
     device, db, killed = as_gpu(runtime), tmp_path / "a.db", []
     drawn = places(space_of(TINY, device, families=OPTIONS["families"]), 6)
-    compiling = command([(drawn[1], "loops"), (drawn[2], "builds"), (drawn[3], "dies")])
+    does = [(drawn[1], "loops"), (drawn[2], "builds"), (drawn[3], "dies")]
+    compiling = command(does, tmp_path / "fifo")
     start = Measurer.__init__
 
     @functools.wraps(start)

@@ -50,13 +50,13 @@ BOTH = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def misbehave(monkeypatch, runtime):
+def misbehave(monkeypatch, runtime, tmp_path):
     """Has candidates do something else, by their place; the workers of the campaigns that run."""
     drawn = places(space_of(PROGRAM, runtime, families=FAMILIES), 10)
     start, made = Measurer.__init__, []
 
     def change(does):
-        compiling = command([(drawn[k], what) for k, what in does.items()])
+        compiling = command([(drawn[k], what) for k, what in does.items()], tmp_path / "fifo")
 
         @functools.wraps(start)
         def init(self, *args, **kwargs):
