@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ class OpenDevice:
     def of(cls, device: Device, handle: cl.Device) -> OpenDevice:
         """Open a device. Raises DeviceRefused if its driver gives no context."""
         with refusal(device, "a context"):
-            context = cl.Context([handle])
+            context = _of_processor(handle) if device.type == "CPU" else cl.Context([handle])
             profiling = cl.command_queue_properties.PROFILING_ENABLE
             return cls(device, handle, context, cl.CommandQueue(context, properties=profiling))
 
@@ -73,6 +74,16 @@ class OpenDevice:
     def alignment(self) -> int:
         """The alignment of sub-buffers in bytes."""
         return self.handle.mem_base_addr_align // 8  # OpenCL gives it in bits
+
+
+@cache
+def _of_processor(handle: cl.Device) -> cl.Context:
+    """The context of a CPU, which all sessions of this process share.
+
+    PoCL reads its library of built-in functions anew for each context, which takes longer than most
+    builds. Sessions of a GPU have contexts of their own: a kernel's fault may end its context.
+    """
+    return cl.Context([handle])
 
 
 def reason(error: cl.Error) -> str:

@@ -25,7 +25,7 @@ LOOP = (
     f"if ({FIRST}) for (volatile ulong i = 0; i < 1ul << 60; i++)"
     " *(volatile __global float*)output = 1;"
 )
-"""Years of work, but with an end: PoCL reads variables before their values where a loop has none."""
+"""Years of work, but with an end: where a loop has none, PoCL reads variables without values."""
 
 
 def into_last(statement):
