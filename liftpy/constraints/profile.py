@@ -28,7 +28,7 @@ from liftpy.constraints.hardware import (
 )
 from liftpy.errors import SyntaxRefused, UnknownName
 from liftpy.files.reading import MIB, read_text
-from liftpy.ir.source import Source, Span
+from liftpy.source.spans import Source, Span
 
 FOLDER = Path(__file__).with_name("profiles")
 SUFFIX, JSON = ".toml", ".json"

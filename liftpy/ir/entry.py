@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from liftpy.errors import ArgumentRefused, TypeRefused
-from liftpy.ir.caller import here, locate, refusal
 from liftpy.ir.expr import Program
 from liftpy.ir.given import plain
 from liftpy.ir.operand import Operand, shown
+from liftpy.source.caller import here, locate, refusal
 
 P = ParamSpec("P")
 R = TypeVar("R")

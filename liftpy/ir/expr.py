@@ -20,7 +20,6 @@ from operator import is_
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from liftpy.errors import ArgumentRefused, TypeRefused, Unsatisfiable, plural
-from liftpy.ir.caller import here, refusal
 from liftpy.ir.constraint import Constraint, Equal
 from liftpy.ir.given import is_number, misfit_of, plain, stage_or
 from liftpy.ir.holes import Holes
@@ -35,7 +34,6 @@ from liftpy.ir.scalars import (
     cast_literal,
     type_of_operator,
 )
-from liftpy.ir.source import Spans
 from liftpy.ir.types import (
     BOOL,
     F32,
@@ -48,7 +46,9 @@ from liftpy.ir.types import (
     Type,
     same_shape,
 )
-from liftpy.ir.under_way import TRACE, compared_by_user
+from liftpy.ir.under_way import TRACE
+from liftpy.source.caller import compared_by_user, here, refusal
+from liftpy.source.spans import Spans
 
 T = TypeVar("T")
 

@@ -14,11 +14,11 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.caller import Spot, of_user
 from liftpy.ir.operand import Operand, shown
 from liftpy.ir.python_words import OVER_ARRAYS
 from liftpy.ir.size import Size
 from liftpy.ir.types import Type
+from liftpy.source.caller import Spot, of_user
 
 
 def misuse(error: Exception) -> TypeRefused | None:

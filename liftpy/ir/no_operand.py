@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from liftpy.ir.caller import refusal
+from liftpy.source.caller import refusal
 
 
 class NoOperand:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sized
 from typing import TYPE_CHECKING, Any, cast
 
 from liftpy.errors import NoSuchAttribute, TypeRefused, plural
-from liftpy.ir.caller import called_there, here, locate, refusal
 from liftpy.ir.given import is_number, plain
 from liftpy.ir.indexing import part
 from liftpy.ir.python_words import (
@@ -25,7 +24,7 @@ from liftpy.ir.python_words import (
     WRITTEN,
 )
 from liftpy.ir.types import BOOL, FLOATS, SCALARS, ArrayType, TupleType, Type
-from liftpy.ir.under_way import looked_up_by_user
+from liftpy.source.caller import called_there, here, locate, looked_up_by_user, refusal
 
 if TYPE_CHECKING:
     from liftpy.ir.expr import Expr

@@ -15,7 +15,6 @@ from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 from lark.lexer import PatternRE, TerminalDef
 
 from liftpy.errors import SyntaxRefused
-from liftpy.ir.source import Source, Span
 from liftpy.ir.syntax import (
     ArraySyntax,
     Arrow,
@@ -43,6 +42,7 @@ from liftpy.ir.syntax import (
 )
 from liftpy.ir.text_errors import HABITS, NUMBERS, deep, refuse_long, stray
 from liftpy.ir.walk import DEPTH
+from liftpy.source.spans import Source, Span
 
 # --- the grammar ----------------------------------------------------------------------------------
 

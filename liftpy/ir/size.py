@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from liftpy.errors import NoSuchAttribute, TypeRefused
-from liftpy.ir.caller import here, locate
-from liftpy.ir.under_way import TRACE, compared_by_user, looked_up_by_user, needed_by_user
+from liftpy.ir.under_way import TRACE
+from liftpy.source.caller import compared_by_user, here, locate, looked_up_by_user, needed_by_user
 
 LARGEST_POWER = 64
 #: Attributes of an instance that are missing while it is being copied.

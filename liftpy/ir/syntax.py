@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TypeAlias, cast
 
-from liftpy.ir.source import Span
+from liftpy.source.spans import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from liftpy.errors import SyntaxRefused
-from liftpy.ir.source import Source, Span
 from liftpy.ir.types import BOOL, SCALARS
 from liftpy.ir.walk import DEPTH
+from liftpy.source.spans import Source, Span
 
 #: The suffixes of numbers.
 NUMBERS = tuple(name for name in SCALARS if name != BOOL.name)

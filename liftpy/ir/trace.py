@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from liftpy.errors import LiftError, TypeRefused
-from liftpy.ir.caller import Spot, locate, raised_at
 from liftpy.ir.holes import Holes
 from liftpy.ir.misuse import misuse
 from liftpy.ir.under_way import TRACE
+from liftpy.source.caller import Spot, locate, raised_at
 
 if TYPE_CHECKING:
     from liftpy.ir.expr import Expr

@@ -15,7 +15,6 @@ from liftpy.ir.expr import Expr, FunCall, Function, Primitive, UserFun, call
 from liftpy.ir.open_sizes import show_range
 from liftpy.ir.parse import parse_expr
 from liftpy.ir.scalars import OPERATORS
-from liftpy.ir.source import Source, Span
 from liftpy.ir.spelling import show_type
 from liftpy.ir.syntax import Name, Node, Syntax
 from liftpy.ir.types import TupleType, Type
@@ -25,6 +24,7 @@ from liftpy.primitives.prelude import OPERATIONS, PRELUDE
 from liftpy.primitives.suggestions import broken_condition, sizes_that_work, values_that_work
 from liftpy.primitives.type_elaborator import TypeElaborator
 from liftpy.primitives.usage import law, usage
+from liftpy.source.spans import Source, Span
 
 T = TypeVar("T")
 

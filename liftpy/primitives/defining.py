@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from liftpy.errors import LiftError, TypeRefused, plural
-from liftpy.ir.caller import beginning, locate
 from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun, agreeing
 from liftpy.ir.given import misfit_of
 from liftpy.ir.nat import Nat, NatLike, nat, var
@@ -28,6 +27,7 @@ from liftpy.ir.under_way import TRACE
 from liftpy.primitives.documented import word
 from liftpy.primitives.functions import bind, closed, result
 from liftpy.primitives.sharing import placeholder, plain_name
+from liftpy.source.caller import beginning, locate
 
 
 @word()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
 from liftpy.errors import InternalError, TypeRefused
-from liftpy.ir.caller import locate, raised_at
 from liftpy.ir.expr import Expr, Lambda, Literal, Primitive, Tuple, agreeing, cast_literal
 from liftpy.ir.given import is_number, plain
 from liftpy.ir.holes import Holes
@@ -26,6 +25,7 @@ from liftpy.ir.types import (
 from liftpy.ir.under_way import TRACE
 from liftpy.primitives.functions import Callee, element, function, zip_
 from liftpy.primitives.words import Section, applied
+from liftpy.source.caller import locate, raised_at
 
 T = TypeVar("T")
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from liftpy.errors import TypeRefused, plural
-from liftpy.ir.caller import Spot, beginning, locate, user_frames
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -31,6 +30,7 @@ from liftpy.ir.types import F32, ArrayType, TupleType, Type, VectorType
 from liftpy.ir.under_way import TRACE
 from liftpy.primitives.sharing import TRACED, finished, placeholder, shallow
 from liftpy.primitives.words import Section
+from liftpy.source.caller import Spot, beginning, locate, user_frames
 
 #: What a word accepts as a function.
 Callee: TypeAlias = Callable[..., Any] | Section | UserFun | Lambda

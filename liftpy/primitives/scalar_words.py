@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from liftpy.ir.caller import refusal
 from liftpy.ir.expr import Expr, operate
 from liftpy.ir.operand import shown
 from liftpy.ir.types import ScalarType
 from liftpy.primitives.documented import word
+from liftpy.source.caller import refusal
 
 
 @word()

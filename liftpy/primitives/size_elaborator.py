@@ -11,7 +11,6 @@ from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, 
 from liftpy.ir import show as printing
 from liftpy.ir.expr import Primitive
 from liftpy.ir.nat import INDEX, Nat, greatest, least, nat, var
-from liftpy.ir.source import Source
 from liftpy.ir.syntax import (
     ArraySyntax,
     Arrow,
@@ -29,6 +28,7 @@ from liftpy.ir.syntax import (
     mentions,
 )
 from liftpy.ir.types import SCALARS, ArrayType, TupleType, Type, VectorType
+from liftpy.source.spans import Source
 
 SIZE_ONLY = {"//": "rounding down", "/^": "exactly"}
 

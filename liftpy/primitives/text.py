@@ -17,11 +17,11 @@ from liftpy.ir import show as printing
 from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun
 from liftpy.ir.nat import var
 from liftpy.ir.parse import parse_expr, parse_program
-from liftpy.ir.source import Source
 from liftpy.ir.syntax import Formal, FunSyntax, ProgramSyntax, SizeSyntax
 from liftpy.primitives.call_elaborator import WORDS
 from liftpy.primitives.elaborator import Elaborator, Scope
 from liftpy.primitives.prelude import PRELUDE
+from liftpy.source.spans import Source
 
 AGAIN = "remove one, or rename it"
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.caller import refusal
 from liftpy.ir.constraint import Constraint, Everywhere, Stays, at_least
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Layout, Primitive
@@ -16,6 +15,7 @@ from liftpy.ir.nat import IndexFunction, Nat, NatLike, is_index, nat, var
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives.map import array_of, array_of_arrays
+from liftpy.source.caller import refusal
 
 
 @dataclass(frozen=True)

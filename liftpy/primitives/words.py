@@ -15,7 +15,6 @@ from dataclasses import MISSING
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.caller import beginning, here, locate, raised_at, refusal
 from liftpy.ir.expr import Expr, Function, Primitive, UserFun, agreeing, call, typed
 from liftpy.ir.given import is_stage, misfit_of, stage_or
 from liftpy.ir.nat import INDEX, Nat, nat, var
@@ -27,6 +26,7 @@ from liftpy.ir.under_way import TRACE
 from liftpy.primitives import LAYOUTS, documented
 from liftpy.primitives.suggestions import sizes_that_work, values_that_work
 from liftpy.primitives.usage import law
+from liftpy.source.caller import beginning, here, locate, raised_at, refusal
 
 INDEX_FUNCTIONS = "write a function such as lambda i: 2 * i + 1"
 

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Program
-from liftpy.ir.source import Span
 from liftpy.ir.walk import Path, at, children, function_of, top_down
 from liftpy.rewrite.strategy import Derivation, replay
+from liftpy.source.spans import Span
 
 #: The calls of a program with their paths.
 Written: TypeAlias = dict[FunCall, Path]

@@ -40,7 +40,7 @@ ROOTS: tuple[Item, ...] = (
 BEYOND: dict[str, str] = {
     "liftpy.deadline": "can only stop a computation",
     "liftpy.errors": "formats refusals",
-    "liftpy.ir.caller": "locates calls in a user's function",
+    "liftpy.source.caller": "locates calls in a user's function",
     "liftpy.ir.given": "builds users' programs; rules are values",
     "liftpy.ir.indexing": "builds users' programs; rules are values",
     "liftpy.ir.no_operand": "builds users' programs; rules are values",
@@ -48,7 +48,7 @@ BEYOND: dict[str, str] = {
     "liftpy.ir.python_words": "builds users' programs; rules are values",
     "liftpy.ir.lines": "prints",
     "liftpy.ir.show": "prints",
-    "liftpy.ir.source": "prints",
+    "liftpy.source.spans": "prints",
     "liftpy.ir.spelling": "prints",
     "liftpy.ir.place": "prints",
     "liftpy.primitives.suggestions": "formats suggestions",

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from liftpy.errors import ArgumentRefused, plural
-from liftpy.ir.caller import refusal
 from liftpy.ir.denote import denote
 from liftpy.ir.entry import entry
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program
@@ -37,6 +36,7 @@ from liftpy.semantics.held import Held, number, steps, width
 from liftpy.semantics.numbers import NumpyReader
 from liftpy.semantics.operations import DTYPES, typed
 from liftpy.semantics.storage import from_storage, how_stored, to_storage
+from liftpy.source.caller import refusal
 
 #: An argument given by a user: an array or a number; a tuple of them for tuples.
 Argument: TypeAlias = Any

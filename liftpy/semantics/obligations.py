@@ -22,10 +22,10 @@ from liftpy.ir.expr import FunCall, Primitive, Program, UserFun, index_fields, s
 from liftpy.ir.nat import ONE, Nat, Quotient, Remainder
 from liftpy.ir.open_sizes import show_range, size_ranges
 from liftpy.ir.place import named
-from liftpy.ir.source import Span
 from liftpy.ir.types import Type
 from liftpy.ir.walk import bottom_up
 from liftpy.semantics.smt import FEWER_STEPS, Terms, ask
+from liftpy.source.spans import Span
 
 POINTS = 2000  # small assignments that are tried as witnesses
 

@@ -27,7 +27,6 @@ from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.parse import parse_expr
 from liftpy.ir.scalars import LOGICAL, OPERATORS
 from liftpy.ir.show import show as show_plain
-from liftpy.ir.source import Source
 from liftpy.ir.spelling import show_nat, show_number
 from liftpy.ir.types import (
     BOOL,
@@ -47,6 +46,7 @@ from liftpy.primitives import PRIMITIVES, Join, Map, Pad, Reduce, Slide, Split, 
 from liftpy.primitives.lang import PRELUDE, add_int, fun, neutral, section
 from liftpy.primitives.size_elaborator import SizeElaborator
 from liftpy.primitives.text import parse, parse_expression, show, show_expr
+from liftpy.source.spans import Source
 from liftpy.workloads import Convolution, convolution
 from tests.primitives.examples import example, xs
 from tests.programs import programs

@@ -14,7 +14,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from liftpy.errors import LiftError, TypeRefused
-from liftpy.ir.source import clipped
+from liftpy.source.spans import clipped
 
 #: Modules whose frames are never those of the user's code.
 OURS = frozenset({"liftpy", "numpy"})
@@ -156,3 +156,41 @@ def called_there() -> str:
     if not isinstance(node, ast.Call):
         return ""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+# --- is an operation the user's? -----------------------------------------------------------------
+
+# While a function is traced, Python's `==` and `in` on an expression or a size differ in meaning:
+# in the user's code they belong to the program; inside liftpy they compare the structure of values.
+
+
+def compared_by_user() -> bool:
+    """Whether the user's code called the caller, rather than liftpy itself."""
+    return of_user(sys._getframe(2))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+def looked_up_by_user() -> bool:
+    """Whether the method that calls the caller runs for `x in values` in the user's code.
+
+    A set or a dictionary looks up the hash first and may not call `==`.
+    """
+    if not of_user(sys._getframe(3)):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return False
+    spot = here()
+    node = None if spot is None else spot.syntax()
+    return isinstance(node, ast.Compare) and any(
+        isinstance(op, ast.In | ast.NotIn) for op in node.ops
+    )
+
+
+def needed_by_user() -> bool:
+    """Whether the method that calls the caller runs for the user's code.
+
+    NumPy and the standard library may be between them on the stack.
+    """
+    frame = sys._getframe(3)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and not of_user(frame):
+        if frame.f_globals.get("__name__", "").partition(".")[0] == "liftpy":
+            return False
+        frame = frame.f_back
+    return frame is not None
