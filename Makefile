@@ -11,7 +11,7 @@ DB     ?= vgg16-$(LAYER)-seed$(SEED).db
 PYTEST ?= -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal
 CASES  ?= '*'
 # The tests that need no device and start no process, and the doctests.
-QUICK  ?= tests/ir tests/primitives tests/rewrite tests/semantics tests/constraints \
+QUICK  ?= tests/ir tests/primitives tests/language tests/rewrite tests/semantics tests/constraints \
           tests/benchmarks tests/errors/test_messages.py liftpy
 PROGRAMS ?= 3000
 FIRST  ?= 0

@@ -29,8 +29,8 @@ from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space
 from liftpy.ir.expr import Program
+from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse, show
 from liftpy.rewrite.composition import of_stage
 from liftpy.rewrite.partition import partitions
 from liftpy.rewrite.skeleton import Skeleton

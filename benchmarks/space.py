@@ -50,9 +50,9 @@ from liftpy.explore.space.space import Space
 from liftpy.ir.constraint import divides
 from liftpy.ir.expr import Program
 from liftpy.ir.nat import var
+from liftpy.language.text.program import parse
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import skeletons
 from liftpy.workloads import FAMILIES, Convolution, convolution, workloads
 from liftpy.workloads.family import Family

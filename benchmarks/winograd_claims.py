@@ -29,10 +29,10 @@ from fractions import Fraction
 from math import prod
 
 from liftpy.ir.expr import Program
+from liftpy.language.text.program import parse
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import Block, Dot, For, If, Let, Operate, Store, Value, values_in
 from liftpy.pipeline import compile_program
-from liftpy.primitives.text import parse
 from liftpy.rewrite.partition import WINOGRAD, Partition, Stage, partitions
 from liftpy.rewrite.rules.correlation import SIZES, triple
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 
 import liftpy as lp
-from liftpy.primitives.text import show_expr
+from liftpy.language.text.program import show_expr
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategy import replay
 

@@ -43,8 +43,7 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.ir.types import I32 as i32
     from liftpy.ir.types import I64 as i64
     from liftpy.ir.types import Type
-    from liftpy.opencl.devices import devices, find_device
-    from liftpy.primitives.lang import (
+    from liftpy.language.embedded.lang import (
         ASSOCIATIVE,
         COMMUTATIVE,
         absolute,
@@ -141,8 +140,9 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
         unzip,
         zip,
     )
-    from liftpy.primitives.lang import array_type as array
-    from liftpy.primitives.lang import size as var
+    from liftpy.language.embedded.lang import array_type as array
+    from liftpy.language.embedded.lang import size as var
+    from liftpy.opencl.devices import devices, find_device
     from liftpy.primitives.transpose import stride
     from liftpy.rewrite import strategy
     from liftpy.rewrite.rules import RULES as rules
@@ -293,7 +293,7 @@ __all__ = [
     "zip",
 ]
 
-_WORDS = "liftpy.primitives.lang"
+_WORDS = "liftpy.language.embedded.lang"
 
 _HOMES = {
     "Campaign": "liftpy.explore.campaign.campaign:Campaign",

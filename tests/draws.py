@@ -23,12 +23,12 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
+from liftpy.language.text.program import show
 from liftpy.loops.bounds import bounds
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.writers import shared_stores
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_program
-from liftpy.primitives.text import show
 from liftpy.rewrite.composition import STAGES, skeleton_named
 from liftpy.rewrite.partition import partitions
 from liftpy.rewrite.skeleton import Skeleton

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from liftpy.language.text.program import parse
 from liftpy.primitives.dialects import LoweredProgram
-from liftpy.primitives.text import parse
 
 
 def lowered(text: str) -> LoweredProgram:

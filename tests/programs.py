@@ -38,6 +38,7 @@ from liftpy.ir.types import (
     array,
     count,
 )
+from liftpy.language.embedded.lang import ASSOCIATIVE, COMMUTATIVE, PRELUDE, fun, neutral
 from liftpy.primitives import (
     AsScalar,
     AsVector,
@@ -74,7 +75,6 @@ from liftpy.primitives import (
     Zip,
     stride,
 )
-from liftpy.primitives.lang import ASSOCIATIVE, COMMUTATIVE, PRELUDE, fun, neutral
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 11)
 NAMES = ("x", "y", "a", "row", "_", "acc")

@@ -41,8 +41,8 @@ from liftpy.explore.measure.process import Process
 from liftpy.explore.measure.reference import Reference
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
+from liftpy.language.text.program import show
 from liftpy.opencl.session import Session
-from liftpy.primitives.text import show
 from liftpy.rewrite.composition import skeleton_named
 from liftpy.rewrite.skeleton import Skeleton
 from tests import plainly

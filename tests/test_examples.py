@@ -14,7 +14,7 @@ import pytest
 
 from liftpy.constraints.device import Device
 from liftpy.ir.expr import Program
-from liftpy.primitives.text import parse, show
+from liftpy.language.text.program import parse, show
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.sizes import at_arrays, at_sizes
 from liftpy.workloads import FAMILIES, workload

@@ -30,7 +30,7 @@ def test_every_name_is_what_the_types_say():
 
 
 def test_derived_words_are_names_too():
-    assert lp.take is import_module("liftpy.primitives.lang").take
+    assert lp.take is import_module("liftpy.language.embedded.lang").take
     assert "take" in lp.__all__
 
 

@@ -36,10 +36,10 @@ from liftpy.files.naming import file_names
 from liftpy.files.writing import write_files
 from liftpy.ir.types import STORAGE, components
 from liftpy.ir.walk import scalars_in
+from liftpy.language.text.program import parse
 from liftpy.opencl.runtimes import libraries
 from liftpy.opencl.session import BUILD_OPTIONS
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 
 HOST = sorted(Path(__file__).with_name("host").glob("*"))
 """The files of the program `board`."""

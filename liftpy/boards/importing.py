@@ -25,9 +25,9 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.version import VERSION
 from liftpy.ir.expr import Program
 from liftpy.ir.open_sizes import size_ranges
+from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import skeleton_named, skeletons
 from liftpy.rewrite.skeleton import Skeleton
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from liftpy.ir.expr import Expr
-from liftpy.primitives.text import show_expr
+from liftpy.language.text.program import show_expr
 from liftpy.rewrite.proof_cache import is_proved, recorded
 from liftpy.rewrite.rule import Rule, hints_of
 from liftpy.rewrite.rules import FAMILIES, RULES, rules_of

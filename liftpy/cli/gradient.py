@@ -12,7 +12,7 @@ from liftpy.cli.options import JsonFlag, ProgramName
 from liftpy.cli.screen import say, show_json
 from liftpy.files.writing import write_file
 from liftpy.gradient.program import gradient
-from liftpy.primitives.text import show as program_text
+from liftpy.language.text.program import show as program_text
 
 
 def register(app: typer.Typer) -> None:

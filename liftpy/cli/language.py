@@ -32,6 +32,8 @@ from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Expr, Program
 from liftpy.ir.open_sizes import size_ranges
 from liftpy.kernels.chain import Kernel
+from liftpy.language.text.program import show as program_text
+from liftpy.language.text.program import show_expr
 from liftpy.loops.bounds import bounds as bounds_of
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import after_each_pass, in_loop_ir, nests
@@ -42,8 +44,6 @@ from liftpy.opencl.devices import find_device
 from liftpy.opencl.generate import buffer_names
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import ON_NESTS, PASSES, Compilation, compile_program
-from liftpy.primitives.text import show as program_text
-from liftpy.primitives.text import show_expr
 from liftpy.rewrite.composition import examples
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES

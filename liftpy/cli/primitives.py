@@ -14,14 +14,15 @@ from liftpy.cli.screen import say, show_json
 from liftpy.errors import UnknownName
 from liftpy.ir.expr import Primitive
 from liftpy.ir.scalars import ANY_SCALAR, FLOAT_OPERATORS, LOGICAL, OPERATORS
-from liftpy.ir.show import is_called
 from liftpy.ir.types import SCALARS
-from liftpy.primitives import LAYOUTS, PRIMITIVES, lang
-from liftpy.primitives.compositions import COMPOSITIONS, permuted
-from liftpy.primitives.lang import PRELUDE
-from liftpy.primitives.prelude import OPERATIONS
-from liftpy.primitives.usage import law, usage
-from liftpy.primitives.words import snake
+from liftpy.language.embedded import lang
+from liftpy.language.embedded.lang import PRELUDE
+from liftpy.language.embedded.prelude import OPERATIONS
+from liftpy.language.embedded.words import snake
+from liftpy.language.printing.show import is_called
+from liftpy.language.printing.usage import law, usage
+from liftpy.language.text.compositions import COMPOSITIONS, permuted
+from liftpy.primitives import LAYOUTS, PRIMITIVES
 from liftpy.semantics.general import general
 
 HEAD = """\

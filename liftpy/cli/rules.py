@@ -11,7 +11,7 @@ from rich.table import Table
 from liftpy.cli.catalogue import rules_page
 from liftpy.cli.options import JsonFlag, one_of
 from liftpy.cli.screen import say, show, show_json
-from liftpy.primitives.text import show_expr
+from liftpy.language.text.program import show_expr
 from liftpy.rewrite.proof_cache import is_proved, recorded
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import RULES

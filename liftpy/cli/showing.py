@@ -24,9 +24,9 @@ from liftpy.cli.options import (
 )
 from liftpy.cli.screen import say, show_json
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program
-from liftpy.ir.spelling import show_type
 from liftpy.ir.walk import children
-from liftpy.primitives.text import show as program_text
+from liftpy.language.printing.spelling import show_type
+from liftpy.language.text.program import show as program_text
 
 
 def register(app: typer.Typer) -> None:

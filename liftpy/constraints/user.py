@@ -17,9 +17,9 @@ from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.errors import ConstraintRefused, LiftError, SyntaxRefused
 from liftpy.ir.constraint import Constraint, at_least, at_most, divides, equal, one_of, unequal
 from liftpy.ir.nat import Nat, var
-from liftpy.ir.parse import parse_condition
-from liftpy.ir.syntax import Group, Infix, Minus, Node, Number, Syntax, names_in
-from liftpy.primitives.size_elaborator import SizeElaborator
+from liftpy.language.text.parse import parse_condition
+from liftpy.language.text.size_elaborator import SizeElaborator
+from liftpy.language.text.syntax import Group, Infix, Minus, Node, Number, Syntax, names_in
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.source.spans import Source, Span
 

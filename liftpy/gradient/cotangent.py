@@ -15,9 +15,9 @@ from liftpy.errors import InternalError
 from liftpy.gradient.derivatives import guard, guarded
 from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Layout, Literal, Tuple, call, operate
 from liftpy.ir.types import FLOATS, ArrayType, ScalarType, TupleType, Type, scalars
+from liftpy.language.embedded.functions import bind, eta
+from liftpy.language.embedded.prelude import OPERATIONS
 from liftpy.primitives import Map, Reduce, Repeat, Transpose, Zip
-from liftpy.primitives.functions import bind, eta
-from liftpy.primitives.prelude import OPERATIONS
 
 Cotangent: TypeAlias = "Expr | tuple[Cotangent, ...] | None"
 

@@ -34,10 +34,10 @@ from liftpy.ir.expr import (
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import F32, TupleType, Type
 from liftpy.ir.under_way import TRACE
+from liftpy.language.embedded.functions import bind
+from liftpy.language.embedded.sharing import placeholder
 from liftpy.primitives import Map, Reduce, Repeat, Scan, Zip
-from liftpy.primitives.functions import bind
 from liftpy.primitives.map import array_of
-from liftpy.primitives.sharing import placeholder
 
 Body: TypeAlias = Callable[..., "Expr | None"]
 """A derivative, of the values that it may use; None if it is 0."""

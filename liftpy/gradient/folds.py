@@ -56,9 +56,9 @@ from liftpy.ir.expr import (
     operate,
 )
 from liftpy.ir.types import I32, Type
+from liftpy.language.embedded.functions import bind
 from liftpy.primitives import Iterate, Map, Reduce, Scan, Zip
 from liftpy.primitives.border import backwards
-from liftpy.primitives.functions import bind
 from liftpy.primitives.map import array_of
 
 Sources: TypeAlias = tuple[Cotangent, Cotangent]

@@ -24,8 +24,8 @@ from liftpy.gradient.scope import Pull, Scope
 from liftpy.ir.expr import Expr, FunCall, Get, Layout, Param, call, operate
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import I32, ArrayType, TupleType, Type
+from liftpy.language.embedded.functions import bind
 from liftpy.primitives import Concat, Drop, Gather, Generate, Repeat, SplitAt, Take, Unzip, Zip
-from liftpy.primitives.functions import bind
 from liftpy.primitives.map import array_of
 
 

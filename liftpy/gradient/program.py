@@ -17,7 +17,7 @@ from liftpy.ir.operand import shown
 from liftpy.ir.place import named
 from liftpy.ir.types import FLOATS, ArrayType, TupleType, Type, VectorType, scalars
 from liftpy.ir.walk import Path, at, top_down
-from liftpy.primitives.defining import whole
+from liftpy.language.embedded.defining import whole
 
 RESULT = "result"
 """What messages and the names of cotangents call the result of a program."""

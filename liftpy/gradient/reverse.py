@@ -2,10 +2,10 @@
 
 A cotangent is passed from the result of an expression to its variables. Values that a derivative
 needs are the expressions that compute them; the program in which the gradient is built binds those
-that are used more than once (`primitives/sharing.py`). The function of a map is differentiated with
-respect to one variable at a time, in a map over elements and their cotangents, which computes what
-it needs of the function's values again. So there is no tape, and each part of a gradient is an
-ordinary expression.
+that are used more than once (`language/embedded/sharing.py`). The function of a map is
+differentiated with respect to one variable at a time, in a map over elements and their cotangents,
+which computes what it needs of the function's values again. So there is no tape, and each part of a
+gradient is an ordinary expression.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from liftpy.ir.expr import (
     function_of,
 )
 from liftpy.ir.types import Type
+from liftpy.language.embedded.functions import bind
 from liftpy.primitives import SplitAt, Zip
-from liftpy.primitives.functions import bind
 from liftpy.rewrite.strategies.outward import overlap
 
 Wanted: TypeAlias = "Mapping[Param, frozenset[Leaf]]"

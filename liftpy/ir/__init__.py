@@ -1,1 +1,1 @@
-"""The language: naturals, types, conditions and expressions, with a parser and a printer."""
+"""Naturals, types, conditions and expressions, and what an expression means."""

@@ -1,7 +1,7 @@
 """The record that is kept while a Python function is turned into an expression.
 
 It maps each expression to the function that made it, so that a Python variable can be bound where
-Python computed it (`liftpy.primitives.sharing`).
+Python computed it (`liftpy.language.embedded.sharing`).
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def show_kernel(code: LoopKernel) -> str:
 
     >>> from liftpy.pipeline import compile_program
     >>> from liftpy.primitives.dialects import LoweredProgram
-    >>> from liftpy.primitives.text import parse
+    >>> from liftpy.language.text.program import parse
     >>> doubled = parse("def doubled(xs: [3]f32) = xs |> mapGlb(0, x => x + x)")
     >>> print(show_kernel(compile_program(LoweredProgram.of(doubled)).loops[0]))
     kernel k0_output(xs: [3]f32) -> output: [3]f32

@@ -18,8 +18,8 @@ from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, substitute
 from liftpy.ir.open_sizes import show_range, size_ranges
 from liftpy.ir.types import ArrayType, VectorType
 from liftpy.ir.walk import Path, at, bound_names, every_part
+from liftpy.language.text.program import show
 from liftpy.primitives import Map
-from liftpy.primitives.text import show
 from liftpy.rewrite.by_tiles import by_tiles
 from liftpy.rewrite.cuts import RESULT, Cut, all_cut, cuts_of, taken_further, unshadowed, uses
 from liftpy.rewrite.strategies.blocked import into_blocks, into_map

@@ -26,8 +26,8 @@ from liftpy.ir.types import (
     scalars,
 )
 from liftpy.ir.walk import top_down
+from liftpy.language.embedded.sharing import plain_name
 from liftpy.primitives import AnyMap
-from liftpy.primitives.sharing import plain_name
 from liftpy.primitives.work import computes
 from liftpy.semantics import numbers
 from liftpy.semantics import sizes as sizing

@@ -9,8 +9,8 @@ from typing import Any
 from liftpy.errors import TypeRefused, UnknownName
 from liftpy.ir.expr import Get, Param, Primitive
 from liftpy.ir.nat import INDEX, Applied, atom, var
-from liftpy.ir.show import operands
 from liftpy.ir.types import I32, ArrayType, TupleType, VectorType
+from liftpy.language.printing.show import operands
 from liftpy.primitives import (
     AnyIterate,
     AnyMap,

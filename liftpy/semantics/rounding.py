@@ -80,7 +80,7 @@ class Path:
 def roundings(program: Program) -> int:
     """The most roundings on a path to an element of the result; Unbounded if there is no bound.
 
-    >>> from liftpy.primitives.text import parse
+    >>> from liftpy.language.text.program import parse
     >>> roundings(parse("def p(x: [9]f32, w: [9]f32) = zip(x, w) |> map(mul) |> reduce(add, 0)"))
     9
     """
@@ -264,7 +264,7 @@ class ErrorBounds:
 
     `roundings` is K. Raises Unbounded if there is no bound.
 
-    >>> from liftpy.primitives.text import parse
+    >>> from liftpy.language.text.program import parse
     >>> program = parse("def p(x: [2]f32) = x |> map(x => x * x - 1)")
     >>> bounds = ErrorBounds(program, {"x": np.float32([1, 3])})
     >>> bounds.roundings, bounds.at(np.array([[0], [1]])) * 2**24

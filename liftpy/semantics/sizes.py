@@ -14,7 +14,7 @@ from liftpy.ir.nat import Nat, Var
 from liftpy.ir.open_sizes import show_range, size_ranges
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.ir.walk import substitute_function
-from liftpy.primitives import text
+from liftpy.language.text import program as text
 from liftpy.semantics.obligations import (
     Asked,
     admitted,

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, Program
 from liftpy.ir.types import F32
-from liftpy.primitives.lang import (
+from liftpy.language.embedded.lang import (
     Section,
     add,
     array_type,

@@ -10,7 +10,7 @@ from typing import Any
 from liftpy.errors import UnknownName
 from liftpy.ir.expr import Expr, Program
 from liftpy.ir.types import Type
-from liftpy.primitives.lang import Constant, program
+from liftpy.language.embedded.lang import Constant, program
 
 Sizes = tuple[int, ...]
 

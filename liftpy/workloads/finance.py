@@ -6,7 +6,7 @@ from math import pi
 
 from liftpy.ir.expr import Expr, Program, Tuple
 from liftpy.ir.types import F32
-from liftpy.primitives.lang import (
+from liftpy.language.embedded.lang import (
     absolute,
     array_type,
     exp,

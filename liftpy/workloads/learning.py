@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from liftpy.ir.expr import Expr, Literal, Program, Tuple
 from liftpy.ir.types import F32, I32
-from liftpy.primitives.lang import (
+from liftpy.language.embedded.lang import (
     add,
     array_type,
     const,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from liftpy.ir.expr import Expr, Program
 from liftpy.ir.types import F32
-from liftpy.primitives.lang import (
+from liftpy.language.embedded.lang import (
     Section,
     absolute,
     add,

@@ -7,7 +7,7 @@ from math import pi
 
 from liftpy.ir.expr import Expr, Program
 from liftpy.ir.types import F32
-from liftpy.primitives.lang import (
+from liftpy.language.embedded.lang import (
     add,
     array_type,
     cos,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from liftpy.ir.expr import Expr, Program
 from liftpy.ir.types import F32
-from liftpy.primitives.lang import (
+from liftpy.language.embedded.lang import (
     add,
     array_type,
     join,

@@ -12,7 +12,7 @@ from math import prod
 
 from liftpy.ir.expr import Expr, Program
 from liftpy.ir.types import F32
-from liftpy.primitives.lang import (
+from liftpy.language.embedded.lang import (
     Section,
     add,
     array_type,

@@ -15,7 +15,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ResultsRefused
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.exploring import identity_of, space_of
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from tests.boards.ran import altered, exported, run
 
 

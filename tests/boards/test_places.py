@@ -10,8 +10,8 @@ from liftpy.explore.campaign.store import Store
 from liftpy.explore.exploring import explore, identity_of, space_of
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.measure.outcome import Refused
+from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from tests.boards.ran import run
 from tests.errors.boards import PLAIN, SPACE, TILED, printed, row
 

@@ -6,8 +6,8 @@ from liftpy.boards.results import read_results
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.measurement import run_once
+from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from tests.boards.ran import CONVOLUTION, exported, run
 
 #: A program, and what is chosen of it.

@@ -14,7 +14,7 @@ from liftpy.cli.application import COMMANDS, application
 from liftpy.cli.catalogue import rules_page
 from liftpy.cli.primitives import word_json, word_named
 from liftpy.errors import UnknownName
-from liftpy.primitives.call_elaborator import WORDS
+from liftpy.language.text.call_elaborator import WORDS
 from liftpy.rewrite.rule import hints_of
 from liftpy.rewrite.rules import RULES
 from tests.rewrite.fixtures import sections

@@ -22,8 +22,8 @@ from liftpy.explore.campaign.seals import seal
 from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.space.candidate import program_text
+from liftpy.language.text.program import parse
 from liftpy.primitives import PRIMITIVES
-from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.cli.said import PROGRAM, Said
 
@@ -102,7 +102,7 @@ def test_a_misspelt_or_incomplete_command_is_told_what_is_meant(liftpy, argument
 
 def test_a_program_is_a_file_a_name_in_a_file_or_a_workload(liftpy):
     Path("mine.py").write_text(
-        "from liftpy.primitives.text import parse\n"
+        "from liftpy.language.text.program import parse\n"
         f"tiny = parse({program_text(PROGRAM)!r})\nnumber = 3\n"
     )
     for name in ("tiny.lift", "mine.py:tiny"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import liftpy as lp
-from liftpy.primitives.text import parse, show
+from liftpy.language.text.program import parse, show
 
 PAIR = "def pair(xs: [3]f32, a: f32, n: i32) =\n  (xs |> map(x => x * a), a * a)\n"
 

@@ -13,10 +13,10 @@ from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.draw import Space
 from liftpy.kernels.chain import chain
+from liftpy.language.text.program import parse
 from liftpy.loops.tree import Operate
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate, compile_program
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import skeletons, stage_skeletons
 from liftpy.rewrite.partition import HELD, partitions
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of

@@ -10,8 +10,8 @@ import pytest
 import liftpy as lp
 from liftpy.explore.exploring import space_of
 from liftpy.ir.expr import Lambda, Program
+from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse, show
 from liftpy.rewrite.by_tiles import also_within, by_tiles, each_value
 from liftpy.rewrite.composition import skeleton_named
 from liftpy.rewrite.cuts import all_cut

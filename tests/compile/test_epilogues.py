@@ -10,9 +10,9 @@ import pytest
 from liftpy.constraints.device import Device
 from liftpy.explore.exploring import space_of
 from liftpy.ir.expr import Program
+from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import STAGES, skeletons
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.epilogue import fused_inward

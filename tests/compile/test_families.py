@@ -13,9 +13,9 @@ from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space
 from liftpy.ir.expr import Program
+from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate, compile_program
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES

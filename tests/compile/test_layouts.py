@@ -14,8 +14,8 @@ import pytest
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
 from liftpy.explore.exploring import space_of
+from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_program
-from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_families import generic
 from tests.compile.test_programs import agree, convolution, every_form_is_right, inputs, run_lowered

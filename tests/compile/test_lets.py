@@ -7,10 +7,10 @@ import pytest
 from liftpy.constraints.device import Device
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.space.space import Space
+from liftpy.language.text.program import parse
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
-from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.batch import results
 from tests.compile.test_tuples import alike

@@ -22,6 +22,9 @@ from liftpy.ir.expr import Expr, Layout, Primitive, Program, call
 from liftpy.ir.nat import INDEX, Nat, greatest, nat, var
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.types import ArrayType, Type
+from liftpy.language.text import call_elaborator, elaborator
+from liftpy.language.text import program as text
+from liftpy.language.text.program import parse, show
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
 from liftpy.primitives import (
@@ -30,14 +33,10 @@ from liftpy.primitives import (
     Gather,
     Pad,
     Take,
-    call_elaborator,
-    elaborator,
-    text,
 )
 from liftpy.primitives.border import backwards
 from liftpy.primitives.map import array_of
 from liftpy.primitives.pad import check_value, constant_like, cropped
-from liftpy.primitives.text import parse, show
 from liftpy.rewrite.composition import skeletons
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.evaluate import evaluate

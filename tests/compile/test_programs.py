@@ -15,10 +15,10 @@ from liftpy.errors import TypeRefused
 from liftpy.explore.exploring import space_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.expr import Program
+from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
-from liftpy.primitives.text import parse
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import matmul

@@ -16,9 +16,9 @@ from liftpy.constraints.device import Device
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Lambda, Program
+from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.primitives.dialects import LoweredProgram
-from liftpy.primitives.text import parse, show
 from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.strategies.families import shape_of
 from liftpy.rewrite.strategies.lower import plain

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from liftpy.constraints.device import Device
+from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of

@@ -12,10 +12,10 @@ from liftpy.errors import DeviceRefused
 from liftpy.explore.exploring import space_of
 from liftpy.ir.scalars import FLOAT_OPERATORS, LOGICAL
 from liftpy.ir.types import EXTENSIONS, FLOATS, INTEGERS, SCALARS, STORAGE, integer_range
+from liftpy.language.text.program import parse
 from liftpy.opencl.arguments import DTYPES, by_buffer
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_program
-from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.lowered import lowered
 from tests.oclgrind import check_under_oclgrind

@@ -7,8 +7,8 @@ import pytest
 
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
+from liftpy.language.text.program import parse
 from liftpy.pipeline import Compilation, compile_program
-from liftpy.primitives.text import parse
 from tests.compile.test_programs import all_right
 from tests.draws import unproved
 from tests.fuzz.generator import inputs

@@ -12,10 +12,10 @@ from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
 from liftpy.explore.measure.inputs import inputs
 from liftpy.kernels.chain import chain
+from liftpy.language.text.program import parse
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_program
-from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_tuples import alike, right_in_every_family
 from tests.lowered import lowered

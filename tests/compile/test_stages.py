@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from liftpy.constraints.device import Device
+from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import STAGES
 from liftpy.rewrite.skeleton import FAMILY
 from tests.compile.test_families import generic

@@ -16,8 +16,8 @@ from liftpy.explore.measure.outcome import WrongResult
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.scalars import stored, stored_bits
 from liftpy.ir.types import SCALARS, STORAGE
+from liftpy.language.text.program import parse, show
 from liftpy.opencl.arguments import POISON
-from liftpy.primitives.text import parse, show
 from tests.subsample import is_first
 
 TYPES = [pytest.param(t, id=str(t)) for t in STORAGE]

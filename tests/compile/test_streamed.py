@@ -12,11 +12,11 @@ import pytest
 from liftpy.constraints.device import Device
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
+from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import derived_once, of_family, skeletons
 from liftpy.rewrite.strategies.families import common
 from liftpy.semantics.evaluate import evaluate

@@ -19,10 +19,10 @@ from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.plainest import plainest
 from liftpy.ir.expr import Program
+from liftpy.language.text.program import parse
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_program
-from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from tests.batch import results
 from tests.draws import of_each_skeleton, tried

@@ -1,8 +1,8 @@
 """Small skeletons: derived by rules as strategies do it, or lowered by hand to test one limit."""
 
 from liftpy.ir.types import F32
+from liftpy.language.embedded.lang import add, array_type, map, program, reduce, slide
 from liftpy.primitives.dialects import LoweredProgram
-from liftpy.primitives.lang import add, array_type, map, program, reduce, slide
 from liftpy.rewrite.proof_cache import admit
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import Lowered, Parameter, Skeleton

@@ -10,28 +10,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.system import MEMORY_LIMIT
 from liftpy.ir.types import F32
 from liftpy.ir.walk import top_down
-from liftpy.primitives import (
-    PRIMITIVES,
-    IterateSeq,
-    MapGlb,
-    MapLcl,
-    MapSeq,
-    MapSeqAhead,
-    MapSeqUnroll,
-    MapVec,
-    MapWrg,
-    ReduceSeq,
-    ReduceSeqUnroll,
-    ReduceVec,
-    ScanSeq,
-    SlideSeq,
-    ToGlobal,
-    ToLocal,
-    ToPrivate,
-    ToStreamed,
-)
-from liftpy.primitives import lowered as forms
-from liftpy.primitives.lang import (
+from liftpy.language.embedded.lang import (
     add,
     array_type,
     as_scalar,
@@ -56,6 +35,27 @@ from liftpy.primitives.lang import (
     to_streamed,
     zip,
 )
+from liftpy.primitives import (
+    PRIMITIVES,
+    IterateSeq,
+    MapGlb,
+    MapLcl,
+    MapSeq,
+    MapSeqAhead,
+    MapSeqUnroll,
+    MapVec,
+    MapWrg,
+    ReduceSeq,
+    ReduceSeqUnroll,
+    ReduceVec,
+    ScanSeq,
+    SlideSeq,
+    ToGlobal,
+    ToLocal,
+    ToPrivate,
+    ToStreamed,
+)
+from liftpy.primitives import lowered as forms
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.semantics.contract import general

@@ -8,7 +8,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE, PRIVATE_LIMIT
 from liftpy.constraints.draw import Space
 from liftpy.errors import ConstraintRefused, TypeRefused
 from liftpy.ir.types import F32
-from liftpy.primitives.lang import (
+from liftpy.language.embedded.lang import (
     array_type,
     as_scalar,
     as_vector,
@@ -26,7 +26,7 @@ from liftpy.primitives.lang import (
     to_private,
     zip,
 )
-from liftpy.primitives.text import show
+from liftpy.language.text.program import show
 from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.skeleton import Parameter
 from tests.constraints.examples import every_point

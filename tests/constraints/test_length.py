@@ -13,9 +13,9 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.kernels.chain import chain
+from liftpy.language.text.program import parse
 from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.pipeline import compile_program
-from liftpy.primitives.text import parse
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.workloads import workload
 from tests.draws import of_family

@@ -19,7 +19,7 @@ from liftpy.constraints.solve import Feasible, Infeasible, implied
 from liftpy.constraints.system import MEMORY_LIMIT, ConstraintSystem
 from liftpy.ir.expr import Lambda, Program
 from liftpy.ir.types import F64
-from liftpy.primitives.lang import (
+from liftpy.language.embedded.lang import (
     array_type,
     as_scalar,
     as_vector,

@@ -10,6 +10,7 @@ from liftpy.ir.denote import denote
 from liftpy.ir.expr import Expr, Primitive, call
 from liftpy.ir.nat import INDEX, Applied, atom, nat, nats, var
 from liftpy.ir.pull import Pull, guarded
+from liftpy.language.embedded.lang import map, permute, transpose
 from liftpy.primitives import (
     Concat,
     Cover,
@@ -32,7 +33,6 @@ from liftpy.primitives import (
     Uncover,
     Unslide,
 )
-from liftpy.primitives.lang import map, permute, transpose
 from liftpy.primitives.transpose import Permutes
 from liftpy.rewrite.rule import ValueVar
 from liftpy.rewrite.rules.notation import T, array, k, m, n

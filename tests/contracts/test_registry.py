@@ -13,10 +13,11 @@ import pytest
 import liftpy as lp
 from liftpy.cli.primitives import page
 from liftpy.ir.expr import Param
-from liftpy.primitives import LAYOUTS, PRIMITIVES, lang
-from liftpy.primitives.text import parse_expression, show_expr
-from liftpy.primitives.usage import law
-from liftpy.primitives.words import snake
+from liftpy.language.embedded import lang
+from liftpy.language.embedded.words import snake
+from liftpy.language.printing.usage import law
+from liftpy.language.text.program import parse_expression, show_expr
+from liftpy.primitives import LAYOUTS, PRIMITIVES
 from liftpy.semantics.contract import general
 from tests.docs.pages import files
 from tests.primitives.examples import example

@@ -18,8 +18,8 @@ from liftpy.ir.expr import Expr, FunCall, FunVar, Lambda, Literal, Param, Primit
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32, I32, ArrayType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import constant_fields, top_down
-from liftpy.primitives.functions import function
-from liftpy.primitives.lang import add, exp, map, maximum, reduce, sin
+from liftpy.language.embedded.functions import function
+from liftpy.language.embedded.lang import add, exp, map, maximum, reduce, sin
 from liftpy.rewrite.instantiate import instantiate
 from liftpy.rewrite.match import Bindings, match
 from liftpy.rewrite.reals import rescaling

@@ -14,7 +14,7 @@ import numpy as np
 import liftpy as lp
 from liftpy.ir.expr import FunCall
 from liftpy.ir.types import F32, TupleType
-from liftpy.primitives.prelude import SUM
+from liftpy.language.embedded.prelude import SUM
 
 Case = Callable[[Path], object]
 TWELVE = "lp.array(lp.f32, 12)"

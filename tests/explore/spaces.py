@@ -9,7 +9,7 @@ from liftpy.explore.space.plainest import begun_with, plainest
 from liftpy.explore.space.space import Space
 from liftpy.ir.constraint import divides
 from liftpy.ir.nat import var
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.rewrite.skeleton import Lowered, Parameter, Skeleton
 from liftpy.rewrite.strategy import Derivation
 from tests.lowered import lowered

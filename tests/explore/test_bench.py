@@ -23,8 +23,8 @@ from liftpy.explore.measure.outcome import (
     WrongResult,
 )
 from liftpy.explore.measure.process import Process, Worker
+from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Buffer, Launch, MemoryFigures, Module
-from liftpy.primitives.text import parse
 from tests.processes import SECONDS, started
 
 pytestmark = pytest.mark.usefixtures("plain_workers")

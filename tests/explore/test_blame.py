@@ -25,9 +25,9 @@ from liftpy.explore.measure.outcome import Measured
 from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.explore.space.member import Drawing
 from liftpy.explore.space.space import Space
+from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from liftpy.rewrite.skeleton import Skeleton
 
 pytestmark = pytest.mark.usefixtures("in_one_process")

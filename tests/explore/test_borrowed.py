@@ -26,7 +26,7 @@ from liftpy.explore.search.stages import StageSearches
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import everything
 from liftpy.explore.space.space import Space
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.rewrite.composition import StagedSkeleton
 
 pytestmark = pytest.mark.usefixtures("in_one_process")

@@ -24,8 +24,8 @@ from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.report.page import reproduce
 from liftpy.explore.space import precision
+from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.partition import WINOGRAD, partitions
 from liftpy.winograd.triple import cook_toom

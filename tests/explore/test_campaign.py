@@ -187,7 +187,7 @@ KILLED = f"""
 import os, signal
 from liftpy.explore.exploring import explore
 from liftpy.explore.measure.local import Measurer
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 measure, begun = Measurer.measure, []
 def killed(*request):
     begun.append(request)

@@ -12,7 +12,7 @@ from liftpy.explore.measure.meaning import (
     terms,
 )
 from liftpy.explore.measure.outcome import WrongResult
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.numbers import NumpyReader
 

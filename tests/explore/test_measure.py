@@ -16,8 +16,8 @@ from liftpy.explore.measure.messages import Built, Compile, Doubtful, Settle, Se
 from liftpy.explore.measure.outcome import Measured, TimedOut, WrongResult
 from liftpy.explore.measure.process import Process
 from liftpy.explore.space.candidate import Candidate, program_text
+from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import MemoryFigures
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import skeletons
 from liftpy.semantics.evaluate import evaluate
 from tests.explore.pace import pace

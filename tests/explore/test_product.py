@@ -18,8 +18,8 @@ from liftpy.explore.space.member import Drawing
 from liftpy.explore.space.plainest import plainest
 from liftpy.explore.space.product import diagonal
 from liftpy.explore.space.space import Space
+from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import STAGES
 
 TWO = parse("""def two(xs: [6][8]f32, ys: [6]f32) =

@@ -10,9 +10,9 @@ from liftpy.explore.campaign.same_kernel import Kernels
 from liftpy.explore.search.stages import launches_of
 from liftpy.explore.space.member import Drawing
 from liftpy.explore.space.space import Space
+from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Launch
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import StagedSkeleton
 
 SOURCE = """\

@@ -26,7 +26,7 @@ from liftpy.explore.search.stages import (
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member, everything, subseed
 from liftpy.explore.space.space import Space
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.rewrite.composition import StagedSkeleton, prefixed
 from liftpy.rewrite.partition import HELD, STORED, WINOGRAD
 from liftpy.rewrite.skeleton import Skeleton

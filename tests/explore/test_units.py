@@ -10,7 +10,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.exploring import candidate_of, space_of
 from liftpy.explore.space.units import units_of
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.rewrite import partition
 from liftpy.rewrite.partition import in_turn
 from liftpy.workloads import Convolution, convolution

@@ -29,8 +29,8 @@ from liftpy.constraints.device import Device
 from liftpy.errors import LiftError
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.expr import Program
+from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device
-from liftpy.primitives.text import parse
 from liftpy.rewrite.partition import FUSED, HELD, STORED, WINOGRAD, partitions
 from liftpy.rewrite.rules.correlation import SIZES, triple
 from liftpy.rewrite.strategies.families import FAMILIES

@@ -29,6 +29,7 @@ from liftpy.ir.types import (
     scalars,
 )
 from liftpy.ir.walk import top_down
+from liftpy.language.embedded.lang import PRELUDE, fun
 from liftpy.primitives import (
     Concat,
     Generate,
@@ -42,7 +43,6 @@ from liftpy.primitives import (
     Unzip,
     Zip,
 )
-from liftpy.primitives.lang import PRELUDE, fun
 from liftpy.semantics.operations import DTYPES
 from tests.fuzz.layouts import moved, rank, under
 from tests.fuzz.shapes import begun

@@ -28,6 +28,7 @@ from liftpy.errors import BuildFailed, LiftError
 from liftpy.ir.expr import FunCall, Lambda, Primitive, Program
 from liftpy.ir.walk import top_down
 from liftpy.kernels.chain import Chain, chain
+from liftpy.language.text.program import show
 from liftpy.loops.passes import after_each_pass
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.devices import find_device
@@ -38,7 +39,6 @@ from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helper
 from liftpy.opencl.session import Session
 from liftpy.pipeline import PASSES, Compilation, compile_program
 from liftpy.primitives.dialects import LoweredProgram
-from liftpy.primitives.text import show
 from liftpy.rewrite.rule import REAL_LAWS
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.strategies.families import FAMILIES

@@ -11,10 +11,19 @@ from typing import TypeAlias
 
 from liftpy.ir.expr import Expr, FunCall, Param, UserFun
 from liftpy.ir.types import F32, array
-from liftpy.primitives.lang import PRELUDE, fun, map2d, pad2d, reduce, slide, slide2d, transpose
-from liftpy.primitives.lang import join as joined
-from liftpy.primitives.lang import map as mapped
-from liftpy.primitives.lang import zip as zipped
+from liftpy.language.embedded.lang import (
+    PRELUDE,
+    fun,
+    map2d,
+    pad2d,
+    reduce,
+    slide,
+    slide2d,
+    transpose,
+)
+from liftpy.language.embedded.lang import join as joined
+from liftpy.language.embedded.lang import map as mapped
+from liftpy.language.embedded.lang import zip as zipped
 
 #: The inputs, and a value made of them.
 Shape: TypeAlias = tuple[list[Param], Expr]

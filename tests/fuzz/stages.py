@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from liftpy.ir.expr import Program
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 
 LENGTHS = (4, 5, 6, 8, 12, 16)
 TIMES = "zip(a, b) |> map(mul) |> reduce(add, 0)"

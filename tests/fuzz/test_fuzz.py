@@ -19,12 +19,12 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, scalars
 from liftpy.ir.walk import top_down
+from liftpy.language.text.program import parse, show
 from liftpy.loops import unswitch
 from liftpy.loops.tree import For, RangeTest, Statement
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 from liftpy.primitives import Map
-from liftpy.primitives.text import parse, show
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.reference import reference

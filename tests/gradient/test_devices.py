@@ -10,7 +10,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.constraints.device import Device
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from tests.batch import results
 from tests.draws import draws, tried
 from tests.gradient.differences import listed

@@ -10,7 +10,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.ir.types import ArrayType, TupleType, Type
-from liftpy.primitives.text import parse, show
+from liftpy.language.text.program import parse, show
 from tests.gradient.differences import gradient_of, inner, listed, meaning
 
 ELEMENTS = {"numbers": "f32", "arrays": "[2]f32", "tuples": "(f32, [2]f32)"}

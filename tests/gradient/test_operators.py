@@ -10,7 +10,7 @@ import pytest
 from liftpy.gradient.derivatives import DERIVATIVES, STEPS
 from liftpy.ir.scalars import COMPARISONS, LOGICAL, OPERATORS
 from liftpy.ir.types import SCALARS
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from tests.gradient.differences import agrees_with_differences, gradient_of, meaning
 
 #: For each operator, an expression in x and y, which the function depends on smoothly.

@@ -8,8 +8,8 @@ import pytest
 import liftpy as lp
 from liftpy.gradient.folds import FOLDS
 from liftpy.ir.expr import Layout, Primitive
+from liftpy.language.text.program import parse, show
 from liftpy.primitives import PRIMITIVES, Generate, Map
-from liftpy.primitives.text import parse, show
 from tests.gradient.differences import agrees_with_differences, gradient_of
 
 SEVEN = np.array([0.75, -1.25, 2.5, 0.375, -0.625, 1.5, -2.0])

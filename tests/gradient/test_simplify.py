@@ -8,8 +8,8 @@ import pytest
 import liftpy as lp
 from liftpy.ir.expr import Expr, FunCall, Primitive
 from liftpy.ir.walk import top_down
+from liftpy.language.text.program import parse, show
 from liftpy.primitives import Overlaps, Pad, Reduce, Slide
-from liftpy.primitives.text import parse, show
 
 LINE = """
 def line(xs: [13]f32, ws: [3]f32) =

@@ -6,8 +6,8 @@ import z3
 from liftpy.ir.constraint import Stays
 from liftpy.ir.nat import INDEX, greatest, least, nat, nats, var
 from liftpy.ir.walk import substitute_sizes
+from liftpy.language.text.program import parse, show
 from liftpy.primitives import Gather
-from liftpy.primitives.text import parse, show
 from liftpy.primitives.transpose import Permutes
 from liftpy.semantics.smt import Terms, ask
 

@@ -58,7 +58,7 @@ def interpret(code: LoopKernel, given: Mapping[str, Array]) -> dict[str, Array]:
 
     >>> from liftpy.pipeline import compile_program
     >>> from liftpy.primitives.dialects import LoweredProgram
-    >>> from liftpy.primitives.text import parse
+    >>> from liftpy.language.text.program import parse
     >>> doubled = parse("def doubled(xs: [3]f32) = xs |> mapGlb(0, x => x + x)")
     >>> (kernel,) = compile_program(LoweredProgram.of(doubled)).loops
     >>> interpret(kernel, {"xs": np.array([1, 2, 3], np.float32)})

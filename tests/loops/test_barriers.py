@@ -10,9 +10,9 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.space.space import Space
+from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate, compile_program
-from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import workload
 from tests.constraints.faults import kernels

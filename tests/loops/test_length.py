@@ -7,9 +7,9 @@ import re
 import pytest
 
 from liftpy.errors import TypeRefused
+from liftpy.language.text.program import parse
 from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.pipeline import compile_program
-from liftpy.primitives.text import parse
 from tests.lowered import lowered
 
 MILLION = 10**6

@@ -11,9 +11,9 @@ import pytest
 from liftpy.constraints.device import Device
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import FLOATS, I32, INTEGERS, ScalarType, integer_range
+from liftpy.language.text.program import parse
 from liftpy.loops.silent import COMMUTATIVE, KEEPS_ZERO, NEUTRAL, Silent, neutral
 from liftpy.pipeline import compile_program
-from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
 from liftpy.views.access import AccessReader, Apply, Choice, Constant, Load, Memory, Term

@@ -13,6 +13,7 @@ import pytest
 from liftpy.constraints.device import Device
 from liftpy.ir.nat import Nat, greatest, least, nat, var
 from liftpy.ir.types import I32
+from liftpy.language.text.program import parse
 from liftpy.loops.merge_stores import merge_stores
 from liftpy.loops.silent_stores import without_silent_stores
 from liftpy.loops.terms import in_a_row, where_fails
@@ -33,7 +34,6 @@ from liftpy.loops.tree import (
 )
 from liftpy.loops.unswitch import unswitched
 from liftpy.pipeline import compile_program
-from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.access import Memory
 from tests.compile.test_programs import agree, run_lowered

@@ -11,10 +11,10 @@ import dataclasses
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, Lambda, Literal, Param, Primitive, Tuple, call, operate
 from liftpy.ir.nat import INDEX, nat, var
-from liftpy.ir.show import operands
 from liftpy.ir.types import F32, ArrayType, VectorType, array
+from liftpy.language.embedded.lang import add, reduce
+from liftpy.language.printing.show import operands
 from liftpy.primitives import Zip
-from liftpy.primitives.lang import add, reduce
 
 xs, xss, column = (
     Param("xs", array(F32, 12)),

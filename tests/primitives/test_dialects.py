@@ -8,9 +8,9 @@ import pytest
 
 import liftpy as lp
 from liftpy.errors import TypeRefused
+from liftpy.language.text.program import parse
 from liftpy.primitives import LAYOUTS, PRIMITIVES, Generate
 from liftpy.primitives.dialects import Algorithmic, LoweredProgram
-from liftpy.primitives.text import parse
 from liftpy.rewrite.skeleton import skeleton_of
 from liftpy.rewrite.strategy import rule
 from tests.lowered import lowered

@@ -12,7 +12,7 @@ import liftpy as lp
 from liftpy.errors import SyntaxRefused, TypeRefused
 from liftpy.ir.expr import Param
 from liftpy.ir.types import F32, array
-from liftpy.primitives.text import parse, parse_expression
+from liftpy.language.text.program import parse, parse_expression
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.reference import reference
 from tests.primitives.values import numbers, says

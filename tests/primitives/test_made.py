@@ -9,7 +9,7 @@ import liftpy as lp
 from liftpy.errors import SyntaxRefused, TypeRefused
 from liftpy.ir.expr import Lambda, Program
 from liftpy.ir.types import BOOL, F64, I32
-from liftpy.primitives.text import parse_expression
+from liftpy.language.text.program import parse_expression
 from liftpy.semantics.evaluate import evaluate
 from tests.primitives.values import numbers, says
 

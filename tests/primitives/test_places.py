@@ -7,9 +7,9 @@ import pytest
 
 from liftpy.errors import InternalError
 from liftpy.ir.expr import FunCall
+from liftpy.language.text.program import parse
 from liftpy.primitives import LAYOUTS, PRIMITIVES, MemoryPrimitive
 from liftpy.primitives.places import PlaceReader, argument, is_indirect
-from liftpy.primitives.text import parse
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.general import general
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.semantics.evaluate import evaluate
 
 XS = np.array([5, 2, 7, 3, 11], np.float32)

@@ -8,7 +8,7 @@ import numpy as np
 
 from liftpy.ir.expr import Lambda, Param, Program
 from liftpy.ir.types import F32, I32, Type, array
-from liftpy.primitives.text import parse_expression
+from liftpy.language.text.program import parse_expression
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.reference import reference
 

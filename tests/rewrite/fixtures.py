@@ -18,7 +18,7 @@ from pathlib import Path
 
 from liftpy.ir.expr import Program
 from liftpy.ir.walk import Path as Place
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 
 FOLDER = Path(__file__).parents[1] / "rules"
 DEFINITIONS = (

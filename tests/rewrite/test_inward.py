@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from liftpy.primitives.text import parse, show_expr
+from liftpy.language.text.program import parse, show_expr
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.strategies.inward import passed, past
 from liftpy.rewrite.strategy import Failure, Success

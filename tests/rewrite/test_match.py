@@ -23,9 +23,9 @@ from liftpy.ir.expr import (
 from liftpy.ir.nat import nat
 from liftpy.ir.types import F32, I32, ArrayType
 from liftpy.ir.walk import Path, bound_names, children, with_child
+from liftpy.language.embedded.lang import add
+from liftpy.language.text.program import parse
 from liftpy.primitives import Map, Reduce
-from liftpy.primitives.lang import add
-from liftpy.primitives.text import parse
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.strategy import Failure, Strategy, Success, at_path, outermost, rule
 from liftpy.semantics.evaluate import evaluate

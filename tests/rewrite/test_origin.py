@@ -2,7 +2,7 @@
 
 import pytest
 
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.origin import origins
 

@@ -20,9 +20,9 @@ from liftpy.ir.expr import (
     UserFun,
     call,
 )
-from liftpy.ir.show import show_static, statics
 from liftpy.ir.walk import top_down
-from liftpy.primitives.text import parse, show, show_expr
+from liftpy.language.printing.show import show_static, statics
+from liftpy.language.text.program import parse, show, show_expr
 from liftpy.rewrite.composition import (
     composed,
     derived_once,

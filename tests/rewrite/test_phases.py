@@ -7,8 +7,8 @@ import pytest
 
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program
 from liftpy.ir.walk import top_down
+from liftpy.language.text.program import parse
 from liftpy.primitives import Slide
-from liftpy.primitives.text import parse
 from liftpy.rewrite.algorithms import algorithms_of
 from liftpy.rewrite.partition import WINOGRAD, partitions
 from liftpy.rewrite.strategies.phases import has_stride, phased

@@ -11,8 +11,8 @@ import pytest
 
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, UserFun, apply
 from liftpy.ir.types import F32, F64, I32, Type
-from liftpy.primitives.functions import function
-from liftpy.primitives.lang import add, exp, maximum, minimum, sin
+from liftpy.language.embedded.functions import function
+from liftpy.language.embedded.lang import add, exp, maximum, minimum, sin
 from liftpy.rewrite.reals import adds, are_equal, finite_neutral, keeps, rescaling
 from liftpy.rewrite.strategy import Failure, rule
 from liftpy.semantics.evaluate import evaluate

@@ -13,7 +13,7 @@ import pytest
 from liftpy.ir.expr import Lambda, Param, Program
 from liftpy.ir.types import ArrayType, TupleType, VectorType
 from liftpy.ir.walk import top_down
-from liftpy.primitives.text import parse, show, show_expr
+from liftpy.language.text.program import parse, show, show_expr
 from liftpy.rewrite.rules import FAMILIES, RULES, rules_of
 from liftpy.rewrite.strategy import Success, outermost, rule
 from liftpy.semantics.evaluate import evaluate

@@ -11,8 +11,8 @@ from liftpy.ir.expr import FunCall, Literal, Param
 from liftpy.ir.nat import var
 from liftpy.ir.walk import at, top_down_from
 from liftpy.ir.walk import top_down as parts
+from liftpy.language.text.program import parse, show_expr
 from liftpy.primitives import Map, Reduce, Split
-from liftpy.primitives.text import parse, show_expr
 from liftpy.rewrite import strategy as st
 from liftpy.rewrite.strategy import Failure, Success, rule
 from tests.fuzz.generator import make

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.rewrite.zeros import is_zero_of_zero
 from liftpy.semantics.evaluate import evaluate
 from tests.rewrite.test_rules_fire import flat, values_of

@@ -9,7 +9,7 @@ from liftpy.errors import ArgumentRefused, TypeRefused
 from liftpy.ir.expr import Literal, operate
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32, I32, TupleType, array
-from liftpy.primitives.lang import (
+from liftpy.language.embedded.lang import (
     add,
     add_int,
     as_scalar,
@@ -32,7 +32,7 @@ from liftpy.primitives.lang import (
     unzip,
     zip,
 )
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.semantics import numbers as numbers_module
 from liftpy.semantics.evaluate import evaluate, evaluate_at
 from liftpy.semantics.reference import reference

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from liftpy.ir.expr import Program
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.semantics import numbers
 from liftpy.semantics.evaluate import evaluate, evaluate_at
 from liftpy.semantics.reference import reference

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.semantics import numbers
 from liftpy.semantics.evaluate import evaluate, evaluate_at
 from liftpy.semantics.room import evaluation_bytes

@@ -6,7 +6,7 @@ import pytest
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import choose_points
 from liftpy.ir.expr import Lambda, Program
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.rewrite.algorithms import Algorithm, algorithms_of
 from liftpy.rewrite.partition import WINOGRAD, partitions
 from liftpy.semantics.evaluate import evaluate

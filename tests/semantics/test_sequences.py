@@ -9,7 +9,7 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.denote import Closure
 from liftpy.ir.scalars import bounds, cast_literal, misfit
 from liftpy.ir.types import BOOL, F16, F32, F64, I8, I32, I64
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 from liftpy.semantics import numbers
 from liftpy.semantics.evaluate import evaluate, evaluate_at
 from liftpy.semantics.operations import convert, quotient, rest

@@ -13,10 +13,10 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import LiftError
 from liftpy.ir.expr import Program
 from liftpy.ir.types import F32
+from liftpy.language.embedded import lang
+from liftpy.language.text.program import parse, show
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives import lang
-from liftpy.primitives.text import parse, show
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import (
     ALEXNET,

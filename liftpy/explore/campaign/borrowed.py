@@ -35,8 +35,8 @@ from liftpy.explore.space.member import Member
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, Tuple
 from liftpy.ir.walk import every_part, function_of, with_function
+from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse, show
 from liftpy.rewrite.composition import keys_of_stages, prefixed
 from liftpy.rewrite.partition import Partition, Stage, partitions
 from liftpy.rewrite.skeleton import FAMILY, Skeleton

@@ -12,9 +12,9 @@ from liftpy.errors import StoreRefused, a_few
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.space.candidate import Candidate, steps_text
+from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import skeleton_named, skeletons
 from liftpy.rewrite.strategy import replay as replay_steps
 

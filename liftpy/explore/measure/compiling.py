@@ -23,8 +23,8 @@ from liftpy.explore.measure.messages import (
 )
 from liftpy.explore.measure.outcome import Defect, Outcome, Refused, WrongResult
 from liftpy.explore.measure.serving import serve
+from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
-from liftpy.primitives.text import parse
 from liftpy.rewrite.composition import skeleton_named, skeletons
 from liftpy.rewrite.skeleton import Skeleton
 

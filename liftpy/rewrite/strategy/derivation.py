@@ -11,9 +11,9 @@ from liftpy.errors import RuleRefused
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.expr import Expr, FunCall, Lambda, Program
 from liftpy.ir.nat import Nat, Var, nat
-from liftpy.ir.spelling import show_nat
+from liftpy.language.printing.spelling import show_nat
+from liftpy.language.text.program import parse, show, show_expr
 from liftpy.primitives import Pad
-from liftpy.primitives.text import parse, show, show_expr
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.strategy.apply import rule
 from liftpy.rewrite.strategy.result import Failure, Step, Strategy

@@ -10,7 +10,7 @@ from liftpy.ir.constraint import Constraint
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import Nat, NatLike
 from liftpy.ir.walk import Path
-from liftpy.primitives.text import show_expr
+from liftpy.language.text.program import show_expr
 
 ELSEWHERE = "the predicate is false"  # why `where` fails: not reported when other parts are tried
 

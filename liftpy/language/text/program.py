@@ -3,8 +3,8 @@
     fun square(x: f32) = x * x
     def norms(rows: [8][16]f32) = rows |> map(map(square) |> reduce(add, 0))
 
-`liftpy.ir.parse` produces the syntax, and `elaborator.py` the typed expressions. This module
-declares sizes, functions and the program itself.
+`parse.py` produces the syntax, and `elaborator.py` the typed expressions. This module declares
+sizes, functions and the program itself.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from liftpy.errors import InternalError, SyntaxRefused
-from liftpy.ir import show as printing
 from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun
 from liftpy.ir.nat import var
-from liftpy.ir.parse import parse_expr, parse_program
-from liftpy.ir.syntax import Formal, FunSyntax, ProgramSyntax, SizeSyntax
-from liftpy.primitives.call_elaborator import WORDS
-from liftpy.primitives.elaborator import Elaborator, Scope
-from liftpy.primitives.prelude import PRELUDE
+from liftpy.language.embedded.prelude import PRELUDE
+from liftpy.language.printing import show as printing
+from liftpy.language.text.call_elaborator import WORDS
+from liftpy.language.text.elaborator import Elaborator, Scope
+from liftpy.language.text.parse import parse_expr, parse_program
+from liftpy.language.text.syntax import Formal, FunSyntax, ProgramSyntax, SizeSyntax
 from liftpy.source.spans import Source
 
 AGAIN = "remove one, or rename it"

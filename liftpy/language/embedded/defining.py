@@ -11,7 +11,6 @@ from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun, agreeing
 from liftpy.ir.given import misfit_of
 from liftpy.ir.nat import Nat, NatLike, nat, var
 from liftpy.ir.operand import shown
-from liftpy.ir.spelling import show_type
 from liftpy.ir.trace import traced
 from liftpy.ir.types import (
     FLOATS,
@@ -24,9 +23,10 @@ from liftpy.ir.types import (
     same_shape,
 )
 from liftpy.ir.under_way import TRACE
-from liftpy.primitives.documented import word
-from liftpy.primitives.functions import bind, closed, result
-from liftpy.primitives.sharing import placeholder, plain_name
+from liftpy.language.embedded.documented import word
+from liftpy.language.embedded.functions import bind, closed, result
+from liftpy.language.embedded.sharing import placeholder, plain_name
+from liftpy.language.printing.spelling import show_type
 from liftpy.source.caller import beginning, locate
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from liftpy.errors import SyntaxRefused, TypeRefused, UnknownName, plural
-from liftpy.ir import show as printing
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -31,8 +30,34 @@ from liftpy.ir.expr import (
 )
 from liftpy.ir.nat import Nat
 from liftpy.ir.scalars import FLOAT_OPERATORS, OPERATORS
-from liftpy.ir.spelling import show_type
-from liftpy.ir.syntax import (
+from liftpy.ir.types import (
+    BOOL,
+    F32,
+    I32,
+    SCALARS,
+    STORAGE,
+    OpenType,
+    ScalarType,
+    TupleType,
+    Type,
+)
+from liftpy.language.embedded.folds import accumulators, component_types, first_that_fits
+from liftpy.language.embedded.functions import eta
+from liftpy.language.embedded.prelude import OPERATIONS
+from liftpy.language.embedded.stages import WRITTEN_OUT, fixed_times, keeps_type
+from liftpy.language.printing import show as printing
+from liftpy.language.printing.spelling import show_type
+from liftpy.language.printing.usage import arguments, law, usage
+from liftpy.language.text.call_elaborator import (
+    WORDS,
+    CallElaborator,
+    applied,
+    no_suggestions,
+    signature,
+)
+from liftpy.language.text.compositions import ABBREVIATIONS
+from liftpy.language.text.size_elaborator import SIZE_ONLY
+from liftpy.language.text.syntax import (
     Arrow,
     Call,
     Formal,
@@ -55,32 +80,7 @@ from liftpy.ir.syntax import (
     mentions,
     names_in,
 )
-from liftpy.ir.types import (
-    BOOL,
-    F32,
-    I32,
-    SCALARS,
-    STORAGE,
-    OpenType,
-    ScalarType,
-    TupleType,
-    Type,
-)
 from liftpy.primitives import PRIMITIVES, Iterate
-from liftpy.primitives.call_elaborator import (
-    WORDS,
-    CallElaborator,
-    applied,
-    no_suggestions,
-    signature,
-)
-from liftpy.primitives.compositions import ABBREVIATIONS
-from liftpy.primitives.folds import accumulators, component_types, first_that_fits
-from liftpy.primitives.functions import eta
-from liftpy.primitives.prelude import OPERATIONS
-from liftpy.primitives.size_elaborator import SIZE_ONLY
-from liftpy.primitives.stages import WRITTEN_OUT, fixed_times, keeps_type
-from liftpy.primitives.usage import arguments, law, usage
 
 #: The meanings of the names in scope, the innermost binder last.
 Scope: TypeAlias = Mapping[str, tuple[Expr, ...]]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.primitives.test_words import run
+from tests.language.test_words import run
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -1,7 +1,7 @@
 """Abbreviations of the text form, each defined by the text that it expands to.
 
-The embedded form has functions of the same meaning (`liftpy.primitives.compound`); a test checks
-that the two agree.
+The embedded form has functions of the same meaning (`liftpy.language.embedded.compound`); a test
+checks that the two agree.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, UnknownName, a_few
-from liftpy.ir import show as printing
 from liftpy.ir.expr import Primitive
 from liftpy.ir.nat import INDEX, Nat, greatest, least, nat, var
-from liftpy.ir.syntax import (
+from liftpy.ir.types import SCALARS, ArrayType, TupleType, Type, VectorType
+from liftpy.language.printing import show as printing
+from liftpy.language.text.syntax import (
     ArraySyntax,
     Arrow,
     Call,
@@ -27,7 +28,6 @@ from liftpy.ir.syntax import (
     TypeSyntax,
     mentions,
 )
-from liftpy.ir.types import SCALARS, ArrayType, TupleType, Type, VectorType
 from liftpy.source.spans import Source
 
 SIZE_ONLY = {"//": "rounding down", "/^": "exactly"}

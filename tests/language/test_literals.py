@@ -5,7 +5,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.errors import TypeRefused
-from liftpy.primitives.text import parse, show
+from liftpy.language.text.program import parse, show
 
 #: The program, and the same with every type written.
 TEXTS = {

@@ -10,10 +10,10 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Lambda, Param
 from liftpy.ir.nat import var
 from liftpy.ir.types import F32, array
-from liftpy.primitives.compositions import ABBREVIATIONS, SIDES
-from liftpy.primitives.lang import slide_nd
-from liftpy.primitives.text import parse_expression
-from liftpy.primitives.words import snake
+from liftpy.language.embedded.lang import slide_nd
+from liftpy.language.embedded.words import snake
+from liftpy.language.text.compositions import ABBREVIATIONS, SIDES
+from liftpy.language.text.program import parse_expression
 from liftpy.semantics.evaluate import evaluate
 from tests.primitives.values import numbers, says
 

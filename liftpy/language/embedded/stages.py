@@ -10,9 +10,10 @@ from liftpy.ir.constraint import Equal
 from liftpy.ir.expr import Expr, Function, Get, Lambda, Primitive, call
 from liftpy.ir.nat import Nat, NatLike, nat
 from liftpy.ir.types import I32, ArrayType, ScalarType, Type, same_shape
-from liftpy.primitives.documented import word
-from liftpy.primitives.folds import Start, reduction
-from liftpy.primitives.functions import Callee, element, expression, function
+from liftpy.language.embedded.documented import word
+from liftpy.language.embedded.folds import Start, reduction
+from liftpy.language.embedded.functions import Callee, element, expression, function
+from liftpy.language.embedded.words import Section, applied, index_function
 from liftpy.primitives.generate import Generate
 from liftpy.primitives.iterate import Iterate
 from liftpy.primitives.lowered import (
@@ -42,7 +43,6 @@ from liftpy.primitives.slide import Slide
 from liftpy.primitives.split import Join, Split
 from liftpy.primitives.transpose import Reorder, Transpose
 from liftpy.primitives.vector import AsScalar, AsVector
-from liftpy.primitives.words import Section, applied, index_function
 from liftpy.primitives.zip import Unzip, Zip
 
 #: An index function: a term over `var("i")`, or a Python function.

@@ -23,8 +23,8 @@ from liftpy.ir.types import (
     scalars,
 )
 from liftpy.ir.under_way import TRACE
-from liftpy.primitives.functions import Callee, element, function, zip_
-from liftpy.primitives.words import Section, applied
+from liftpy.language.embedded.functions import Callee, element, function, zip_
+from liftpy.language.embedded.words import Section, applied
 from liftpy.source.caller import locate, raised_at
 
 T = TypeVar("T")

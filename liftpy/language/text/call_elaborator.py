@@ -13,17 +13,17 @@ from typing import TypeVar
 from liftpy.errors import SyntaxRefused, plural
 from liftpy.ir.expr import Expr, FunCall, Function, Primitive, UserFun, call
 from liftpy.ir.open_sizes import show_range
-from liftpy.ir.parse import parse_expr
 from liftpy.ir.scalars import OPERATORS
-from liftpy.ir.spelling import show_type
-from liftpy.ir.syntax import Name, Node, Syntax
 from liftpy.ir.types import TupleType, Type
+from liftpy.language.embedded.prelude import OPERATIONS, PRELUDE
+from liftpy.language.printing.spelling import show_type
+from liftpy.language.printing.usage import law, usage
+from liftpy.language.suggestions import broken_condition, sizes_that_work, values_that_work
+from liftpy.language.text.compositions import ABBREVIATIONS, COMPOSITIONS, permuted
+from liftpy.language.text.parse import parse_expr
+from liftpy.language.text.syntax import Name, Node, Syntax
+from liftpy.language.text.type_elaborator import TypeElaborator
 from liftpy.primitives import PRIMITIVES
-from liftpy.primitives.compositions import ABBREVIATIONS, COMPOSITIONS, permuted
-from liftpy.primitives.prelude import OPERATIONS, PRELUDE
-from liftpy.primitives.suggestions import broken_condition, sizes_that_work, values_that_work
-from liftpy.primitives.type_elaborator import TypeElaborator
-from liftpy.primitives.usage import law, usage
 from liftpy.source.spans import Source, Span
 
 T = TypeVar("T")

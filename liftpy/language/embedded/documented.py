@@ -19,7 +19,7 @@ from liftpy.ir.given import is_number, plain
 from liftpy.ir.nat import Nat
 from liftpy.ir.operand import at_place, shown
 from liftpy.ir.types import ArrayType, ScalarType
-from liftpy.primitives.usage import law, usage
+from liftpy.language.printing.usage import law, usage
 
 P = ParamSpec("P")
 R = TypeVar("R")

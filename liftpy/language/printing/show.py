@@ -34,12 +34,19 @@ from liftpy.ir.expr import (
     integers_in,
     is_whole,
 )
-from liftpy.ir.lines import LINE, SOFT, Break, Doc, Fit, Indented, listed, render
 from liftpy.ir.nat import INDEX, Nat
 from liftpy.ir.open_sizes import size_ranges
-from liftpy.ir.spelling import RESERVED, show_float, show_name, show_nat, show_number, show_type
 from liftpy.ir.types import BOOL, F32, ArrayType, TupleType, Type, VectorType, scalars
 from liftpy.ir.walk import top_down
+from liftpy.language.printing.lines import LINE, SOFT, Break, Doc, Fit, Indented, listed, render
+from liftpy.language.printing.spelling import (
+    RESERVED,
+    show_float,
+    show_name,
+    show_nat,
+    show_number,
+    show_type,
+)
 
 #: Precedence levels.
 ANY, PIPE, OR, AND, NOT, COMPARISON, SUM, TERM, UNARY, POSTFIX = range(10)

@@ -1,6 +1,7 @@
 """Words made of other words: several dimensions, permutations of them, constant arrays.
 
-The text form has the same words (`liftpy.primitives.compositions`); a test checks that both agree.
+The text form has the same words (`liftpy.language.text.compositions`); a test checks that both
+agree.
 """
 
 from __future__ import annotations
@@ -13,11 +14,9 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import NatLike, nat
 from liftpy.ir.types import I32
-from liftpy.primitives.concat import Drop, Take
-from liftpy.primitives.documented import word
-from liftpy.primitives.functions import Callee, expression, function
-from liftpy.primitives.generate import Generate, Repeat
-from liftpy.primitives.stages import (
+from liftpy.language.embedded.documented import word
+from liftpy.language.embedded.functions import Callee, expression, function
+from liftpy.language.embedded.stages import (
     Index,
     layout,
     map,  # noqa: A004  the language's own word
@@ -26,8 +25,10 @@ from liftpy.primitives.stages import (
     slide,
     transpose,
 )
+from liftpy.language.embedded.words import WORDS, Section, applied
+from liftpy.primitives.concat import Drop, Take
+from liftpy.primitives.generate import Generate, Repeat
 from liftpy.primitives.transpose import swaps
-from liftpy.primitives.words import WORDS, Section, applied
 
 
 def under(depth: int, f: Section) -> Section:

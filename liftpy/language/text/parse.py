@@ -1,6 +1,6 @@
 """The parser: text to an untyped syntax tree (`syntax.py`).
 
-The parser does not resolve names: `liftpy.primitives.elaborator` does. The grammar is
+The parser does not resolve names: `liftpy.language.text.elaborator` does. The grammar is
 `grammar.lark` in this folder. No other module uses lark.
 """
 
@@ -15,7 +15,8 @@ from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 from lark.lexer import PatternRE, TerminalDef
 
 from liftpy.errors import SyntaxRefused
-from liftpy.ir.syntax import (
+from liftpy.ir.walk import DEPTH
+from liftpy.language.text.syntax import (
     ArraySyntax,
     Arrow,
     Call,
@@ -40,8 +41,7 @@ from liftpy.ir.syntax import (
     Typed,
     TypeSyntax,
 )
-from liftpy.ir.text_errors import HABITS, NUMBERS, deep, refuse_long, stray
-from liftpy.ir.walk import DEPTH
+from liftpy.language.text.text_errors import HABITS, NUMBERS, deep, refuse_long, stray
 from liftpy.source.spans import Source, Span
 
 # --- the grammar ----------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import liftpy as lp
-from liftpy.primitives import PRIMITIVES, lang
-from liftpy.primitives.compositions import ABBREVIATIONS
-from liftpy.primitives.words import snake
+from liftpy.language.embedded import lang
+from liftpy.language.embedded.words import snake
+from liftpy.language.text.compositions import ABBREVIATIONS
+from liftpy.primitives import PRIMITIVES
 
 WORDS = sorted(n for n in dir(lp) if getattr(getattr(lp, n), "is_word", False))
 words = pytest.mark.parametrize("name", WORDS)

@@ -24,10 +24,7 @@ from liftpy.ir.expr import (
     operate,
 )
 from liftpy.ir.nat import Nat, nat, var
-from liftpy.ir.parse import parse_expr
 from liftpy.ir.scalars import LOGICAL, OPERATORS
-from liftpy.ir.show import show as show_plain
-from liftpy.ir.spelling import show_nat, show_number
 from liftpy.ir.types import (
     BOOL,
     F16,
@@ -42,10 +39,13 @@ from liftpy.ir.types import (
     array,
     integer_range,
 )
+from liftpy.language.embedded.lang import PRELUDE, add_int, fun, neutral, section
+from liftpy.language.printing.show import show as show_plain
+from liftpy.language.printing.spelling import show_nat, show_number
+from liftpy.language.text.parse import parse_expr
+from liftpy.language.text.program import parse, parse_expression, show, show_expr
+from liftpy.language.text.size_elaborator import SizeElaborator
 from liftpy.primitives import PRIMITIVES, Join, Map, Pad, Reduce, Slide, Split, Transpose, Zip
-from liftpy.primitives.lang import PRELUDE, add_int, fun, neutral, section
-from liftpy.primitives.size_elaborator import SizeElaborator
-from liftpy.primitives.text import parse, parse_expression, show, show_expr
 from liftpy.source.spans import Source
 from liftpy.workloads import Convolution, convolution
 from tests.primitives.examples import example, xs

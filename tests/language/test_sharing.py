@@ -6,7 +6,7 @@ import pytest
 import liftpy as lp
 from liftpy.ir.expr import FunCall, Lambda
 from liftpy.ir.walk import top_down
-from liftpy.primitives.text import parse
+from liftpy.language.text.program import parse
 
 N = 12
 XS = lp.array(lp.f32, N)

@@ -7,7 +7,7 @@ from typing import Any
 from liftpy.ir.expr import Expr, operate
 from liftpy.ir.operand import shown
 from liftpy.ir.types import ScalarType
-from liftpy.primitives.documented import word
+from liftpy.language.embedded.documented import word
 from liftpy.source.caller import refusal
 
 

@@ -19,7 +19,7 @@ from liftpy.ir.types import (
     Type,
 )
 from liftpy.ir.under_way import TRACE
-from liftpy.primitives.documented import word
+from liftpy.language.embedded.documented import word
 
 ASSOCIATIVE, COMMUTATIVE = Law("associative"), Law("commutative")
 

@@ -6,8 +6,8 @@ import inspect
 from dataclasses import fields
 from functools import cache
 
-from liftpy.ir import show as printing
 from liftpy.ir.expr import Primitive
+from liftpy.language.printing import show as printing
 
 
 @cache

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from liftpy.primitives.compound import (
+from liftpy.language.embedded.compound import (
     DERIVED,
     full,
     iota,
@@ -29,9 +29,9 @@ from liftpy.primitives.compound import (
     slide3d,
     slide_nd,
 )
-from liftpy.primitives.defining import Constant, array_type, const, fun, program, size
-from liftpy.primitives.functions import function, section
-from liftpy.primitives.prelude import (
+from liftpy.language.embedded.defining import Constant, array_type, const, fun, program, size
+from liftpy.language.embedded.functions import function, section
+from liftpy.language.embedded.prelude import (
     ASSOCIATIVE,
     COMMUTATIVE,
     PRELUDE,
@@ -42,7 +42,7 @@ from liftpy.primitives.prelude import (
     mul,
     neutral,
 )
-from liftpy.primitives.scalar_words import (
+from liftpy.language.embedded.scalar_words import (
     absolute,
     ceil,
     convert,
@@ -60,7 +60,7 @@ from liftpy.primitives.scalar_words import (
     tanh,
     unequal,
 )
-from liftpy.primitives.stages import (
+from liftpy.language.embedded.stages import (
     as_scalar,
     as_vector,
     generate,
@@ -96,7 +96,7 @@ from liftpy.primitives.stages import (
     unzip,
     zip,  # noqa: A004
 )
-from liftpy.primitives.words import Section
+from liftpy.language.embedded.words import Section
 
 
 def __getattr__(name: str) -> Callable[..., Any]:

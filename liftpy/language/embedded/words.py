@@ -3,7 +3,7 @@
     take(3)           a section that builds `Take(nat(3))`
     concat(xs, ys)    a call: no array is the main one, so all are arguments
 
-Words with further conveniences are functions of `liftpy.primitives.stages`.
+Words with further conveniences are functions of `liftpy.language.embedded.stages`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from liftpy.ir.given import is_stage, misfit_of, stage_or
 from liftpy.ir.nat import INDEX, Nat, nat, var
 from liftpy.ir.no_operand import NoOperand
 from liftpy.ir.operand import shown
-from liftpy.ir.show import is_called, statics
 from liftpy.ir.trace import traced
 from liftpy.ir.under_way import TRACE
-from liftpy.primitives import LAYOUTS, documented
-from liftpy.primitives.suggestions import sizes_that_work, values_that_work
-from liftpy.primitives.usage import law
+from liftpy.language.embedded import documented
+from liftpy.language.printing.show import is_called, statics
+from liftpy.language.printing.usage import law
+from liftpy.language.suggestions import sizes_that_work, values_that_work
+from liftpy.primitives import LAYOUTS
 from liftpy.source.caller import beginning, here, locate, raised_at, refusal
 
 INDEX_FUNCTIONS = "write a function such as lambda i: 2 * i + 1"

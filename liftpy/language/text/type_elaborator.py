@@ -12,10 +12,19 @@ from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import Expr, Lambda, Literal, Param, Tuple, cast_literal, settle
 from liftpy.ir.holes import Holes
 from liftpy.ir.scalars import bounds, misfit
-from liftpy.ir.syntax import Call, Formal, Minus, Name, Node, Number, ProgramSyntax, word_of
 from liftpy.ir.types import BOOL, F32, INTEGERS, SCALARS, OpenType, ScalarType, TupleType, Type
 from liftpy.ir.walk import top_down
-from liftpy.primitives.size_elaborator import SizeElaborator
+from liftpy.language.text.size_elaborator import SizeElaborator
+from liftpy.language.text.syntax import (
+    Call,
+    Formal,
+    Minus,
+    Name,
+    Node,
+    Number,
+    ProgramSyntax,
+    word_of,
+)
 from liftpy.source.spans import Span, Spans
 
 T = TypeVar("T")

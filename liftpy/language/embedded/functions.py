@@ -28,8 +28,8 @@ from liftpy.ir.operand import shown
 from liftpy.ir.trace import Trace, traced
 from liftpy.ir.types import F32, ArrayType, TupleType, Type, VectorType
 from liftpy.ir.under_way import TRACE
-from liftpy.primitives.sharing import TRACED, finished, placeholder, shallow
-from liftpy.primitives.words import Section
+from liftpy.language.embedded.sharing import TRACED, finished, placeholder, shallow
+from liftpy.language.embedded.words import Section
 from liftpy.source.caller import Spot, beginning, locate, user_frames
 
 #: What a word accepts as a function.

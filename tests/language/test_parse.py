@@ -11,11 +11,10 @@ import pytest
 from liftpy.errors import LiftError, SyntaxRefused, TypeRefused, UnknownName
 from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program, Tuple, operate
 from liftpy.ir.nat import nat, var
-from liftpy.ir.text_errors import MOST_WORDS
 from liftpy.ir.types import BOOL, F32, F64, I32, I64, VectorType, array
 from liftpy.ir.walk import DEPTH
-from liftpy.primitives import lang
-from liftpy.primitives.lang import (
+from liftpy.language.embedded import lang
+from liftpy.language.embedded.lang import (
     PRELUDE,
     add,
     add_int,
@@ -50,7 +49,8 @@ from liftpy.primitives.lang import (
     unzip,
     zip,
 )
-from liftpy.primitives.text import parse, parse_expression, show, show_expr
+from liftpy.language.text.program import parse, parse_expression, show, show_expr
+from liftpy.language.text.text_errors import MOST_WORDS
 from liftpy.workloads import Convolution, convolution
 
 x, y, c = Param("x", F32), Param("y", F32), Param("c", BOOL)

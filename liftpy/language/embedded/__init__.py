@@ -1,0 +1,1 @@
+"""The embedded form: from Python functions to typed expressions."""

@@ -1,0 +1,1 @@
+"""Expressions, types and primitives as text."""

@@ -1,0 +1,1 @@
+"""The text form: from a text to typed expressions."""
