@@ -18,6 +18,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from liftpy.ir.provided import Evaluation
+
 if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has them
     from liftpy.compile import Kernel
     from liftpy.compile import compile_to_kernel as compile
@@ -43,6 +45,7 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.ir.types import I32 as i32
     from liftpy.ir.types import I64 as i64
     from liftpy.ir.types import Type
+    from liftpy.language.embedded.compound import stride
     from liftpy.language.embedded.lang import (
         ASSOCIATIVE,
         COMMUTATIVE,
@@ -143,7 +146,6 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.language.embedded.lang import array_type as array
     from liftpy.language.embedded.lang import size as var
     from liftpy.opencl.devices import devices, find_device
-    from liftpy.primitives.transpose import stride
     from liftpy.rewrite import strategy
     from liftpy.rewrite.rules import RULES as rules
     from liftpy.semantics.evaluate import evaluate, evaluate_at
@@ -335,7 +337,7 @@ _HOMES = {
     "space": "liftpy.explore.exploring:space_of",
     "to_storage": "liftpy.semantics.storage:to_storage",
     "strategy": "liftpy.rewrite.strategy",
-    "stride": "liftpy.primitives.transpose:stride",
+    "stride": "liftpy.language.embedded.compound:stride",
     "var": f"{_WORDS}:size",
     "workload": "liftpy.workloads:workload",
     "workloads": "liftpy.workloads:workloads",
@@ -354,7 +356,7 @@ def __getattr__(name: str) -> Any:
     if not known and (name.startswith("_") or name not in _module(_WORDS).DERIVED):
         message = f"module {__name__} has no attribute {name!r}"
         if not name.startswith("_"):
-            written = _module("liftpy.ir.python_words").OVER_ARRAYS.get(name)
+            written = _module("liftpy.language.embedded.python_words").OVER_ARRAYS.get(name)
             near = difflib.get_close_matches(name, __dir__(), 1)
             suggestion = f"write {written}" if written else "dir(lp) lists the words"
             suggestion = (
@@ -373,6 +375,13 @@ def __dir__() -> list[str]:
 
 def _module(name: str) -> Any:
     return importlib.import_module(name)
+
+
+def _evaluate(*args: Any, **named: Any) -> Any:
+    return __getattr__("evaluate")(*args, **named)
+
+
+Evaluation.evaluate = _evaluate
 
 
 class _Facade(ModuleType):

@@ -24,7 +24,6 @@ from liftpy.ir.expr import (
     Tuple,
     UserFun,
     call,
-    operate,
 )
 from liftpy.ir.nat import least, nat, var
 from liftpy.ir.types import (
@@ -39,6 +38,7 @@ from liftpy.ir.types import (
     count,
 )
 from liftpy.language.embedded.lang import ASSOCIATIVE, COMMUTATIVE, PRELUDE, fun, neutral
+from liftpy.language.embedded.operations import operate
 from liftpy.primitives import (
     AsScalar,
     AsVector,

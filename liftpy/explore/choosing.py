@@ -29,8 +29,8 @@ from liftpy.explore.space.member import Drawn, Member, everything, subseed
 from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed
 from liftpy.explore.space.space import Space
-from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
+from liftpy.language.entry import entry
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.time import Modelled, modelled
 

@@ -47,8 +47,8 @@ from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import units_of
 from liftpy.explore.space.version import VERSION
-from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
+from liftpy.language.entry import entry
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.partition import Partition, in_turn, partitions

@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from liftpy.errors import InternalError
 from liftpy.gradient.derivatives import guard, guarded
-from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Layout, Literal, Tuple, call, operate
+from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Layout, Literal, Tuple, call
 from liftpy.ir.types import FLOATS, ArrayType, ScalarType, TupleType, Type, scalars
 from liftpy.language.embedded.functions import bind, eta
+from liftpy.language.embedded.operations import operate
 from liftpy.language.embedded.prelude import OPERATIONS
 from liftpy.primitives import Map, Reduce, Repeat, Transpose, Zip
 

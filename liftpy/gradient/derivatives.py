@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from liftpy.ir.expr import Expr, FunCall, Literal, ScalarOp, operate
+from liftpy.ir.expr import Expr, FunCall, Literal, ScalarOp
+from liftpy.language.embedded.operations import operate
 
 Derivative: TypeAlias = Callable[[Expr, tuple[Expr, ...], Expr], "tuple[Expr | None, ...]"]
 """The cotangents of an operator's arguments, from that of its result, the arguments and the result.

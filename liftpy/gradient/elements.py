@@ -33,9 +33,9 @@ from liftpy.ir.expr import (
 )
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import F32, TupleType, Type
-from liftpy.ir.under_way import TRACE
 from liftpy.language.embedded.functions import bind
 from liftpy.language.embedded.sharing import placeholder
+from liftpy.language.embedded.trace import current
 from liftpy.primitives import Map, Reduce, Repeat, Scan, Zip
 from liftpy.primitives.map import array_of
 
@@ -75,7 +75,7 @@ def function(
 
 def variables(names: Sequence[str], types: Sequence[Type]) -> list[Param]:
     """Variables of the function that is being traced."""
-    trace = TRACE.get()
+    trace = current()
     if trace is None:
         message = "a gradient is built during a trace"
         raise InternalError(message)

@@ -53,10 +53,10 @@ from liftpy.ir.expr import (
     apply,
     call,
     fresh,
-    operate,
 )
 from liftpy.ir.types import I32, Type
 from liftpy.language.embedded.functions import bind
+from liftpy.language.embedded.operations import operate
 from liftpy.primitives import Iterate, Map, Reduce, Scan, Zip
 from liftpy.primitives.border import backwards
 from liftpy.primitives.map import array_of

@@ -21,10 +21,11 @@ from liftpy.gradient.cotangent import (
 from liftpy.gradient.derivatives import number, where
 from liftpy.gradient.refusal import NoDerivative
 from liftpy.gradient.scope import Pull, Scope
-from liftpy.ir.expr import Expr, FunCall, Get, Layout, Param, call, operate
+from liftpy.ir.expr import Expr, FunCall, Get, Layout, Param, call
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import I32, ArrayType, TupleType, Type
 from liftpy.language.embedded.functions import bind
+from liftpy.language.embedded.operations import operate
 from liftpy.primitives import Concat, Drop, Gather, Generate, Repeat, SplitAt, Take, Unzip, Zip
 from liftpy.primitives.map import array_of
 

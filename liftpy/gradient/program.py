@@ -11,13 +11,13 @@ from liftpy.gradient.refusal import NoDerivative
 from liftpy.gradient.reverse import pull
 from liftpy.gradient.scope import Scope
 from liftpy.gradient.simplify import simplified
-from liftpy.ir.entry import entry
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Program, ScalarOp, Tuple, fresh
-from liftpy.ir.operand import shown
 from liftpy.ir.place import named
 from liftpy.ir.types import FLOATS, ArrayType, TupleType, Type, VectorType, scalars
 from liftpy.ir.walk import Path, at, top_down
 from liftpy.language.embedded.defining import whole
+from liftpy.language.entry import entry
+from liftpy.language.given import shown
 
 RESULT = "result"
 """What messages and the names of cotangents call the result of a program."""

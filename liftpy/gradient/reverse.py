@@ -38,9 +38,9 @@ from liftpy.ir.expr import (
     ScalarOp,
     Tuple,
     UserFun,
-    operate,
 )
 from liftpy.ir.types import FLOATS, SCALARS, Type
+from liftpy.language.embedded.operations import operate
 from liftpy.primitives import Generate, Map
 
 

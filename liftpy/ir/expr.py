@@ -12,42 +12,24 @@ names of bound variables.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
-from operator import is_
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from liftpy.errors import ArgumentRefused, TypeRefused, Unsatisfiable, plural
 from liftpy.ir.constraint import Constraint, Equal
-from liftpy.ir.given import is_number, misfit_of, plain, stage_or
-from liftpy.ir.holes import Holes
 from liftpy.ir.nat import Nat
-from liftpy.ir.no_operand import NoOperand
-from liftpy.ir.operand import Operand, at_place, shown
+from liftpy.ir.provided import TRACE, Evaluation
 from liftpy.ir.pull import Reader, Value
-from liftpy.ir.python_words import OVER_ARRAYS
-from liftpy.ir.scalars import (
-    FLOAT_OPERATORS,
-    REFERENCE_OPERATORS,
-    cast_literal,
-    type_of_operator,
-)
+from liftpy.ir.scalars import REFERENCE_OPERATORS, type_of_operator
 from liftpy.ir.types import (
-    BOOL,
-    F32,
-    INTEGERS,
-    SCALARS,
-    STORAGE,
-    OpenType,
     ScalarType,
     TupleType,
     Type,
     same_shape,
 )
-from liftpy.ir.under_way import TRACE
-from liftpy.source.caller import compared_by_user, here, refusal
+from liftpy.source.caller import compared_by_user, refusal
 from liftpy.source.spans import Spans
 
 T = TypeVar("T")
@@ -55,18 +37,18 @@ T = TypeVar("T")
 NO_PARAMS: frozenset[Param] = frozenset()
 
 
-class Expr(Operand):
-    """A typed expression. `free` is the set of its free variables."""
+class Expr:
+    """A typed expression. `free` is the set of its free variables.
+
+    Python's operators on expressions belong to the embedded form. It defines `scalar`, the other
+    methods here that are not implemented, and the refusals of all that Python and NumPy may call
+    besides (`liftpy.language.embedded.operators`).
+    """
 
     type: Type
     free: frozenset[Param]
-
-    @staticmethod
-    def operate(op: str, *args: Any) -> Expr:
-        return operate(op, *args)
-
-    def literal(self, value: float) -> Expr:
-        return constant_like(value, self)
+    #: Makes NumPy defer to the methods of an expression.
+    __array_priority__ = 1000
 
     def __copy__(self) -> Expr:
         return self  # expressions are immutable
@@ -74,32 +56,125 @@ class Expr(Operand):
     def __deepcopy__(self, _: dict[int, Any]) -> Expr:
         return self
 
+    def scalar(self, op: str, *args: Any) -> Expr:
+        """A scalar operator applied to expressions and numbers."""
+        raise NotImplementedError
+
+    def looked_up(self) -> None:
+        """Refuse `x in {1, 2}` in a traced function, which would be False."""
+        raise NotImplementedError
+
+    # operators that build a call of a scalar operator
+
+    def __add__(self, other: Any) -> Expr:
+        return self.scalar("+", self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return self.scalar("+", other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return self.scalar("-", self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return self.scalar("-", other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return self.scalar("*", self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return self.scalar("*", other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return self.scalar("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return self.scalar("/", other, self)
+
+    def __mod__(self, other: Any) -> Expr:
+        return self.scalar("%", self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return self.scalar("%", other, self)
+
+    def __and__(self, other: Any) -> Expr:
+        return self.scalar("and", self, other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return self.scalar("and", other, self)
+
+    def __or__(self, other: Any) -> Expr:
+        return self.scalar("or", self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return self.scalar("or", other, self)
+
+    def __invert__(self) -> Expr:
+        return self.scalar("not", self)
+
+    def __neg__(self) -> Expr:
+        return self.scalar("neg", self)
+
+    def __abs__(self) -> Expr:
+        return self.scalar("abs", self)
+
+    def __floor__(self) -> Expr:
+        return self.scalar("floor", self)
+
+    def __ceil__(self) -> Expr:
+        return self.scalar("ceil", self)
+
+    def __lt__(self, other: Any) -> Expr:
+        return self.scalar("<", self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return self.scalar("<=", self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return self.scalar("<", other, self)
+
+    def __ge__(self, other: Any) -> Expr:
+        return self.scalar("<=", other, self)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    # operators that the embedded form defines
+
+    def __xor__(self, other: Any) -> Expr:
+        raise NotImplementedError
+
+    def __rxor__(self, other: Any) -> Expr:
+        raise NotImplementedError
+
+    def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
+        raise NotImplementedError
+
+    def __rpow__(self, base: Any) -> Expr:
+        raise NotImplementedError
+
+    def __floordiv__(self, other: Any) -> Expr:
+        raise NotImplementedError
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        raise NotImplementedError
+
+    def __matmul__(self, other: Any) -> Any:
+        raise NotImplementedError
+
     def __rshift__(self, function: Callable[[Expr], Expr]) -> Expr:
-        """`xs >> f` is `f(xs)`; a word without arguments needs no parentheses."""
-        if not callable(function) or isinstance(function, Expr):
-            raise refusal(
-                f"`>>` needs a function, not {shown(function)}",
-                "xs >> f is f(xs)",
-                meant(function),
-            )
-        stage = stage_or(function)
-        try:
-            return stage(self)
-        except TypeError as error:
-            if (why := misfit_of(stage, 1)) is None:
-                raise
-            what = f"`>>` needs a function of one argument, not {shown(stage)}"
-            raise refusal(what, why, "write xs >> (lambda xs: ...)") from error
+        raise NotImplementedError
 
+    def __len__(self) -> int:
+        raise NotImplementedError
 
-def meant(given: object) -> str:
-    """The suggestion for a value on the right of `>>` that is not a function."""
-    if isinstance(given, ScalarType):
-        return f"write xs >> lp.map(lambda x: lp.convert(x, lp.{given.name}))"
-    if type(given).__name__ == "Reorder":  # of lp.stride
-        return "write xs >> lp.reorder(lp.stride(step, length))"
-    written = OVER_ARRAYS.get(type(given).__name__)  # an object of Python's own `map` or `filter`
-    return f"write {written}" if written else "write xs >> lp.map(f), xs >> lp.join()"
+    def __bool__(self) -> bool:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Expr]:
+        raise NotImplementedError
+
+    def __getitem__(self, index: Any) -> Expr:
+        raise NotImplementedError
 
 
 def compared(cls: type[T]) -> type[T]:
@@ -334,7 +409,7 @@ class Law:
 
 
 @dataclass(frozen=True)
-class UserFun(NoOperand):
+class UserFun:
     """A named scalar function with declared laws.
 
     For floats, laws hold up to rounding: a derivation that uses one is marked as reassociating.
@@ -370,21 +445,8 @@ class UserFun(NoOperand):
         return f"the user function {self.name}"
 
     def __call__(self, *args: Expr | float) -> Expr:
-        """A call; numbers take the types of the parameters."""
-        return at_place(self.applied, *args)
-
-    def applied(self, *args: Expr | float) -> Expr:
-        """A call whose refusal gets no place."""
-        types = [p.type for p in self.params]
-        if len(args) != len(types):
-            names = ", ".join(f"{p.name}: {p.type}" for p in self.params)
-            message = (
-                f"{self.name} takes {plural(len(types), 'argument')}, got {len(args)}\n"
-                f"  it is defined as {self.name}({names})\n  give one value for each parameter"
-            )
-            raise TypeRefused(message)
-        values = [constant_like(a, Literal(0, t)) for a, t in zip(args, types, strict=True)]
-        return FunCall(self, agreeing(values, types))
+        """A call; the embedded form defines it, since numbers take the types of the parameters."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -676,7 +738,7 @@ def apply(function: Lambda, *args: Expr) -> Expr:
     return substitute(function.body, dict(zip(function.params, args, strict=True)))
 
 
-# --- tuples and scalars, which this module itself needs ------------------------------------------
+# --- tuples and scalars ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -736,177 +798,8 @@ class ScalarOp(Primitive):
         return self.op
 
 
-def size_as_value(size: Nat) -> str:
-    """The refusal of a size where a value is needed."""
-    suggestion = "write a number, or add a parameter to the program"
-    if size.noun().startswith("the index"):
-        suggestion = "lp.generate(n, f) gives its function the index as a value"
-    what = f"{size.noun()} cannot be used as a value"
-    return f"{what}\n  sizes exist in types, not in kernels\n  {suggestion}"
-
-
-def constant_like(value: Any, other: Expr) -> Expr:
-    """A number as a literal of another expression's type."""
-    if isinstance(value, Expr):
-        return value
-    if isinstance(value, Nat):
-        raise TypeRefused(size_as_value(value))
-    if not is_number(value):
-        suggestion = "write an expression or a number"
-        if isinstance(value, NoOperand):
-            suggestion = "apply it first: (xs >> f) is its result"
-        elif isinstance(value, list | tuple) or hasattr(value, "dtype"):
-            suggestion = "arrays must be parameters of the program"
-        raise TypeRefused(f"{shown(value)} is neither an expression nor a number: {suggestion}")
-    if isinstance(plain(value), bool):
-        return Literal(plain(value), BOOL)
-    return Literal(cast_literal(plain(value), other.type), other.type)
-
-
-def open_literal(value: float) -> Literal:
-    """A number without a typed operand: its uses decide its type; without any, it is an f32."""
-    trace = TRACE.get()
-    if isinstance(value, bool):
-        return Literal(value, BOOL)
-    if trace is None:
-        return Literal(cast_literal(value, F32), F32)
-    return Literal(value, trace.holes.open(here()))
-
-
-def check_divisor(op: str, args: tuple[Expr, ...]) -> None:
-    """Refuse the division of an integer by a literal zero."""
-    if op in {"/", "%"} and args[-1].type in INTEGERS:
-        divisor = args[-1]
-        if isinstance(divisor, Literal) and divisor.value == 0:
-            message = (
-                f"`{op}` divides by {divisor.value}: use another divisor, or remove the division"
-            )
-            raise TypeRefused(message)
-
-
-def operate(op: str, *args: Any) -> Expr:
-    """A scalar operator applied; plain numbers take the type of the operands with a type."""
-    beside = args[1:] if op == "select" else args
-    like = next((a for a in beside if isinstance(a, Expr)), None)
-    if like is None and op in SCALARS:
-        like = Literal(0, STORAGE.get(SCALARS[op], SCALARS[op]))
-    if like is None and beside and is_number(beside[0]):
-        like = open_literal(plain(beside[0]))
-    if like is None or (isinstance(like.type, OpenType) and op in FLOAT_OPERATORS):
-        like = Literal(0.0, F32)
-    if op == "select" and isinstance(args[0], bool):
-        message = f"the condition of `select` is the constant {args[0]}: use Python's `if` instead"
-        raise TypeRefused(message)
-    operands = tuple(constant_like(a, like) for a in args)
-    values = operands[-len(beside) :]
-    operands = (*operands[: -len(beside)], *agreeing(values, [like.type] * len(values)))
-    trace = TRACE.get()
-    if trace is not None and op == "select":
-        note_guess(trace.holes, operands)
-    check_divisor(op, operands)
-    return FunCall(ScalarOp(op), operands)
-
-
-def agreeing(values: Sequence[Expr], types: Sequence[Type]) -> tuple[Expr, ...]:
-    """Values unified with these types, which decides open types in both."""
-    trace = TRACE.get()
-    if trace is None or not trace.holes.places:
-        return tuple(values)
-    for value, t in zip(values, types, strict=False):
-        trace.holes.unify(value.type, t)
-    return tuple(typed(v, trace.holes) for v in values)
-
-
-def typed(expr: Expr, holes: Holes[Any]) -> Expr:
-    """The expression, with decided types filled in if its own type is decided."""
-    return expr if holes.resolve(expr.type) is expr.type else settle(expr, holes)
-
-
-def settle(expr: Expr, holes: Holes[Any]) -> Expr:
-    """The expression with the decided types of numbers filled in; shared parts stay shared."""
-    version = len(holes.decided)
-    known = holes.settled.get(id(expr))
-    if known is not None and known[2] == version:
-        return known[1]
-    if known is not None and known[1] is not expr:
-        new = settle(known[1], holes)
-    else:
-        new = settled(expr, holes)
-    holes.settled[id(expr)] = expr, new, version
-    return new
-
-
-def settled(expr: Expr, holes: Holes[Any]) -> Expr:
-    """`settle` for one part."""
-    match expr:
-        case Param(name, t):
-            return expr if (found := holes.resolve(t)) is t else Param(name, found)
-        case Literal(value, t):
-            found = holes.resolve(t)
-            return expr if found is t else Literal(cast_literal(value, found), found)
-        case Tuple(elements):
-            parts = tuple(settle(e, holes) for e in elements)
-            return expr if all(map(is_, parts, elements)) else Tuple(parts)
-        case FunCall(fun, args):
-            parts = tuple(settle(a, holes) for a in args)
-            callee = settled_callee(fun, holes)
-            same = callee is fun and all(map(is_, parts, args))
-            return expr if same else FunCall(callee, parts)
-        case _:
-            return expr
-
-
-def settled_callee(fun: Function, holes: Holes[Any]) -> Function:
-    """`settle` for a callee."""
-    if isinstance(fun, OpenFun):
-        found = holes.resolve(fun.params[0].type)
-        return fun.variants.get(found, fun) if isinstance(found, ScalarType) else fun
-    own = fun.function if isinstance(fun, Primitive) else fun
-    if not isinstance(own, Lambda):
-        return fun
-    params = tuple(Param(p.name, holes.resolve(p.type)) for p in own.params)
-    body = settle(own.body, holes)
-    if body is own.body and params == own.params:
-        return fun
-    inner = Lambda(params, body)
-    return replace(fun, f=inner) if isinstance(fun, Primitive) else inner
-
-
-def note_guess(holes: Holes[Any], operands: tuple[Expr, ...]) -> None:
-    """Record a `select` of two numbers that compares integers: f32 for them would be a guess."""
-    condition, *values = operands
-    if not all(map(is_whole, values)):
-        return
-    found = integers_in(condition)
-    if found is not None:
-        for value in values:
-            if isinstance(value.type, OpenType):
-                holes.guesses[value.type.number] = found
-
-
-def is_whole(value: Expr) -> bool:
-    """Whether an expression is a literal number without a fraction."""
-    return isinstance(value, Literal) and value.type != BOOL and float(value.value).is_integer()
-
-
-def integers_in(condition: Expr) -> Type | None:
-    """An integer type that a condition compares; None if it compares none."""
-    waiting, seen = [condition], set[int]()
-    while waiting:
-        part = waiting.pop()
-        if id(part) in seen:  # otherwise shared parts make the time exponential
-            continue
-        seen.add(id(part))
-        if isinstance(part, FunCall) and isinstance(part.fun, ScalarOp):
-            found = next((a.type for a in part.args if a.type in INTEGERS), None)
-            if found is not None:
-                return found
-            waiting += part.args
-    return None
-
-
 @dataclass(frozen=True, repr=False)
-class Program(NoOperand):
+class Program:
     """A closed function from named arrays to an array, which can be compiled.
 
     `constants` names the parameters that do not change between runs, such as weights: what depends
@@ -934,7 +827,7 @@ class Program(NoOperand):
             order = ", ".join(p.name for p in self.params)
             what = f"the program {self.name} takes no keyword arguments, got {', '.join(named)}"
             raise ArgumentRefused(f"{what}\n  write {self.name}({order})")
-        return sys.modules["liftpy"].evaluate(self, *arrays, sizes=sizes)
+        return Evaluation.evaluate(self, *arrays, sizes=sizes)
 
     @property
     def params(self) -> tuple[Param, ...]:

@@ -24,8 +24,8 @@ from typing import Any, TypeAlias, Union
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.lazy import lazy
+from liftpy.ir.provided import TRACE
 from liftpy.ir.size import Size, is_expression
-from liftpy.ir.under_way import TRACE
 from liftpy.source.caller import compared_by_user
 
 #: One word in its own parentheses: `(n)//(2)` is shown as `n//2`.

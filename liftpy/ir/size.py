@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from liftpy.errors import NoSuchAttribute, TypeRefused
-from liftpy.ir.under_way import TRACE
+from liftpy.ir.provided import TRACE
 from liftpy.source.caller import compared_by_user, here, locate, looked_up_by_user, needed_by_user
 
 LARGEST_POWER = 64

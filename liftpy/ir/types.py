@@ -40,7 +40,7 @@ class ScalarType(Type):
 
 @dataclass(frozen=True)
 class OpenType(ScalarType):
-    """The type of a number that is written without a type, until it is decided (`ir.holes`)."""
+    """The type of a number that is written without a type, until that is decided (`Holes`)."""
 
     number: int
 

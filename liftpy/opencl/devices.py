@@ -10,8 +10,8 @@ from dataclasses import replace
 from liftpy.constraints.device import PROFILE, Device, Kind, fits, those_named
 from liftpy.constraints.profile import profile, profiles
 from liftpy.errors import DeviceRefused, UnknownName
-from liftpy.ir.entry import entry
 from liftpy.ir.types import EXTENSIONS
+from liftpy.language.entry import entry
 from liftpy.opencl.driver import cl, opened, reason
 
 HOW_TO_GET_A_DEVICE = (

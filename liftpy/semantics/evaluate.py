@@ -10,7 +10,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from liftpy.errors import ArgumentRefused, plural
 from liftpy.ir.denote import denote
-from liftpy.ir.entry import entry
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program
 from liftpy.ir.nat import Nat
 from liftpy.ir.open_sizes import size_ranges
@@ -27,6 +26,7 @@ from liftpy.ir.types import (
 )
 from liftpy.ir.walk import top_down
 from liftpy.language.embedded.sharing import plain_name
+from liftpy.language.entry import entry
 from liftpy.primitives import AnyMap
 from liftpy.primitives.work import computes
 from liftpy.semantics import numbers

@@ -13,7 +13,7 @@ from typing import Any
 import z3
 
 from liftpy.errors import RuleRefused
-from liftpy.ir import entry as entries
+from liftpy.language import entry as entries
 from liftpy.rewrite.proof_cache import (
     PROOFS,
     admit,

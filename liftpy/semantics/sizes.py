@@ -8,12 +8,12 @@ from typing import Any, cast
 import numpy as np
 
 from liftpy.errors import ArgumentRefused, ConstraintRefused, LiftError, UnknownName, Unsatisfiable
-from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.open_sizes import show_range, size_ranges
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.ir.walk import substitute_function
+from liftpy.language.entry import entry
 from liftpy.language.text import program as text
 from liftpy.semantics.obligations import (
     Asked,

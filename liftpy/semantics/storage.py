@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.errors import ArgumentRefused
-from liftpy.ir.entry import entry
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import STORAGE, ScalarType
+from liftpy.language.entry import entry
 
 WORDS = {32: np.uint32, 64: np.uint64}
 """The unsigned integers with as many bits as a base type."""

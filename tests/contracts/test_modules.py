@@ -9,8 +9,8 @@ import liftpy
 ROOT = Path(liftpy.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in ROOT.rglob("*.py")}
 
-#: Naturals and expressions: their operators build what they are defined on, so that a cut would
-#: make an import cycle.
+#: Operators of naturals build naturals; calls, functions and substitution are defined by each other:
+#: a cut would make an import cycle.
 LONG = {"ir/nat.py", "ir/expr.py"}
 
 #: Modules that are run or imported by name, and families of rules.

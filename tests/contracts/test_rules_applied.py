@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from liftpy.constraints.system import Source
-from liftpy.ir.expr import Expr, FunCall, FunVar, Lambda, Literal, Param, Primitive, Tuple, operate
+from liftpy.ir.expr import Expr, FunCall, FunVar, Lambda, Literal, Param, Primitive, Tuple
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32, I32, ArrayType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import constant_fields, top_down
 from liftpy.language.embedded.functions import function
 from liftpy.language.embedded.lang import add, exp, map, maximum, reduce, sin
+from liftpy.language.embedded.operations import operate
 from liftpy.rewrite.instantiate import instantiate
 from liftpy.rewrite.match import Bindings, match
 from liftpy.rewrite.reals import rescaling

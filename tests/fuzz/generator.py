@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Program, Tuple, call, operate
+from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Program, Tuple, call
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import (
     BOOL,
@@ -30,6 +30,7 @@ from liftpy.ir.types import (
 )
 from liftpy.ir.walk import top_down
 from liftpy.language.embedded.lang import PRELUDE, fun
+from liftpy.language.embedded.operations import operate
 from liftpy.primitives import (
     Concat,
     Generate,

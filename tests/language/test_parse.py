@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from liftpy.errors import LiftError, SyntaxRefused, TypeRefused, UnknownName
-from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program, Tuple, operate
+from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program, Tuple
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import BOOL, F32, F64, I32, I64, VectorType, array
 from liftpy.ir.walk import DEPTH
@@ -49,6 +49,7 @@ from liftpy.language.embedded.lang import (
     unzip,
     zip,
 )
+from liftpy.language.embedded.operations import operate
 from liftpy.language.text.program import parse, parse_expression, show, show_expr
 from liftpy.language.text.text_errors import MOST_WORDS
 from liftpy.workloads import Convolution, convolution

@@ -21,7 +21,6 @@ from liftpy.ir.expr import (
     Tuple,
     UserFun,
     call,
-    operate,
 )
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.scalars import LOGICAL, OPERATORS
@@ -40,6 +39,7 @@ from liftpy.ir.types import (
     integer_range,
 )
 from liftpy.language.embedded.lang import PRELUDE, add_int, fun, neutral, section
+from liftpy.language.embedded.operations import operate
 from liftpy.language.printing.show import show as show_plain
 from liftpy.language.printing.spelling import show_nat, show_number
 from liftpy.language.text.parse import parse_expr

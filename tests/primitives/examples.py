@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Expr, Lambda, Literal, Param, Primitive, Tuple, call, operate
+from liftpy.ir.expr import Expr, Lambda, Literal, Param, Primitive, Tuple, call
 from liftpy.ir.nat import INDEX, nat, var
 from liftpy.ir.types import F32, ArrayType, VectorType, array
 from liftpy.language.embedded.lang import add, reduce
+from liftpy.language.embedded.operations import operate
 from liftpy.language.printing.show import operands
 from liftpy.primitives import Zip
 

@@ -18,12 +18,12 @@ from liftpy.ir.expr import (
     Program,
     UserFun,
     call,
-    operate,
 )
 from liftpy.ir.nat import nat
 from liftpy.ir.types import F32, I32, ArrayType
 from liftpy.ir.walk import Path, bound_names, children, with_child
 from liftpy.language.embedded.lang import add
+from liftpy.language.embedded.operations import operate
 from liftpy.language.text.program import parse
 from liftpy.primitives import Map, Reduce
 from liftpy.rewrite.rules import RULES

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from liftpy.errors import ArgumentRefused, TypeRefused
-from liftpy.ir.expr import Literal, operate
+from liftpy.ir.expr import Literal
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32, I32, TupleType, array
 from liftpy.language.embedded.lang import (
@@ -32,6 +32,7 @@ from liftpy.language.embedded.lang import (
     unzip,
     zip,
 )
+from liftpy.language.embedded.operations import operate
 from liftpy.language.text.program import parse
 from liftpy.semantics import numbers as numbers_module
 from liftpy.semantics.evaluate import evaluate, evaluate_at

@@ -12,7 +12,7 @@ from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.rows import ERROR, Call, Identity, Row
 from liftpy.explore.measure.outcome import counts
 from liftpy.explore.measure.pareto import clear_front
-from liftpy.ir.entry import entry
+from liftpy.language.entry import entry
 
 AXES = ("peak", "allocated", "scratch", "local", "private", "prepare", ERROR)
 """The figures that can be the second axis of a front; the first is the default."""

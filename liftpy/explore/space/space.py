@@ -24,8 +24,8 @@ from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed, Settings, is_number, spelled
 from liftpy.explore.space.turns import turns
 from liftpy.explore.space.units import in_list, units_of, with_words
-from liftpy.ir.entry import entry
 from liftpy.ir.expr import Program
+from liftpy.language.entry import entry
 from liftpy.rewrite.partition import WINOGRAD, Partition, partitions
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr
-from liftpy.ir.nat import NatLike, nat
+from liftpy.ir.nat import Nat, NatLike, nat
 from liftpy.ir.types import I32
 from liftpy.language.embedded.documented import word
 from liftpy.language.embedded.functions import Callee, expression, function
@@ -26,9 +26,28 @@ from liftpy.language.embedded.stages import (
     transpose,
 )
 from liftpy.language.embedded.words import WORDS, Section, applied
+from liftpy.language.entry import entry
 from liftpy.primitives.concat import Drop, Take
 from liftpy.primitives.generate import Generate, Repeat
-from liftpy.primitives.transpose import swaps
+from liftpy.primitives.transpose import Reorder, swaps
+from liftpy.primitives.transpose import stride as strided
+from liftpy.source.caller import refusal
+
+
+@entry("lp.stride")
+def stride(step: Nat | int, length: Nat | int) -> Reorder:
+    """The `Reorder` that reads with a stride: i -> i / (length/step) + step * (i % (length/step)).
+
+    Its inverse is the stride of length/step (Lift's `ReorderWithStride`).
+    """
+    s, n = nat(step), nat(length)
+    if s.constant is not None and (
+        s.constant < 1 or (n.constant is not None and n.constant % s.constant)
+    ):
+        what = f"lp.stride({s}, {n}) is not a permutation"
+        why = f"the step {s} does not divide the length {n}"
+        raise refusal(what, why, "write a step that divides the length: lp.stride(2, 4)")
+    return strided(s, n)
 
 
 def under(depth: int, f: Section) -> Section:

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from liftpy.errors import LiftError, TypeRefused, plural
-from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun, agreeing
-from liftpy.ir.given import misfit_of
+from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun
 from liftpy.ir.nat import Nat, NatLike, nat, var
-from liftpy.ir.operand import shown
-from liftpy.ir.trace import traced
+from liftpy.ir.provided import TRACE
 from liftpy.ir.types import (
     FLOATS,
     INTEGERS,
@@ -22,10 +20,12 @@ from liftpy.ir.types import (
     Type,
     same_shape,
 )
-from liftpy.ir.under_way import TRACE
 from liftpy.language.embedded.documented import word
 from liftpy.language.embedded.functions import bind, closed, result
+from liftpy.language.embedded.operations import agreeing
 from liftpy.language.embedded.sharing import placeholder, plain_name
+from liftpy.language.embedded.trace import traced
+from liftpy.language.given import misfit_of, shown
 from liftpy.language.printing.spelling import show_type
 from liftpy.source.caller import beginning, locate
 

@@ -15,10 +15,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, Lambda, Primitive
-from liftpy.ir.given import is_number, plain
 from liftpy.ir.nat import Nat
-from liftpy.ir.operand import at_place, shown
 from liftpy.ir.types import ArrayType, ScalarType
+from liftpy.language.embedded.placing import at_place
+from liftpy.language.given import is_number, plain, shown
 from liftpy.language.printing.usage import law, usage
 
 P = ParamSpec("P")

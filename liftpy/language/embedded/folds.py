@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
 from liftpy.errors import InternalError, TypeRefused
-from liftpy.ir.expr import Expr, Lambda, Literal, Primitive, Tuple, agreeing, cast_literal
-from liftpy.ir.given import is_number, plain
-from liftpy.ir.holes import Holes
-from liftpy.ir.operand import shown
+from liftpy.ir.expr import Expr, Lambda, Literal, Primitive, Tuple
+from liftpy.ir.scalars import cast_literal
 from liftpy.ir.types import (
     BOOL,
     F32,
@@ -22,9 +20,12 @@ from liftpy.ir.types import (
     base,
     scalars,
 )
-from liftpy.ir.under_way import TRACE
 from liftpy.language.embedded.functions import Callee, element, function, zip_
+from liftpy.language.embedded.operations import agreeing
+from liftpy.language.embedded.trace import current
 from liftpy.language.embedded.words import Section, applied
+from liftpy.language.given import is_number, plain, shown
+from liftpy.language.inference import Holes
 from liftpy.source.caller import locate, raised_at
 
 T = TypeVar("T")
@@ -118,7 +119,7 @@ def reduction(make: Callable[[Lambda], Primitive], f: Callee, init: Start) -> Se
             (body,) = agreeing((step.body,), (begun.type,))
             return applied(make(Lambda(step.params, body)), begun, xs)
 
-        trace = TRACE.get()
+        trace = current()
         attempts = (functools.partial(attempt, s) for s in starts(init, one))
         return first_that_fits(attempts, None if trace is None else trace.holes)
 

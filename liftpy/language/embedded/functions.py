@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from liftpy.errors import TypeRefused, plural
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Lambda,
-    Param,
-    Tuple,
-    UserFun,
-    apply,
-    open_literal,
-    settle,
-    size_as_value,
-    typed,
-)
-from liftpy.ir.given import is_number, is_stage, plain, stage_or
-from liftpy.ir.holes import Holes
+from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Tuple, UserFun, apply
 from liftpy.ir.nat import Nat
-from liftpy.ir.operand import shown
-from liftpy.ir.trace import Trace, traced
 from liftpy.ir.types import F32, ArrayType, TupleType, Type, VectorType
-from liftpy.ir.under_way import TRACE
+from liftpy.language.embedded.operations import call_of, open_literal, size_as_value
 from liftpy.language.embedded.sharing import TRACED, finished, placeholder, shallow
+from liftpy.language.embedded.trace import Trace, current, traced
 from liftpy.language.embedded.words import Section
+from liftpy.language.given import is_number, is_stage, plain, shown, stage_or
+from liftpy.language.inference import Holes, settle, typed
 from liftpy.source.caller import Spot, beginning, locate, user_frames
 
 #: What a word accepts as a function.
@@ -44,7 +32,7 @@ def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
     of a section is named `_`.
     """
     if isinstance(f, Lambda):
-        if TRACE.get() is None:
+        if current() is None:
             return f
         return bind([p.name for p in f.params], types, lambda *values: apply(f, *values))
     if isinstance(f, Section) or is_stage(f):
@@ -195,9 +183,9 @@ def eta(f: UserFun, types: tuple[Type, ...]) -> Lambda:
     """A user function as a `Lambda` on its parameters, or on one tuple of them."""
     names = [p.name for p in f.params]
     if len(names) == len(types):
-        return bind(names, types, f.applied)
+        return bind(names, types, functools.partial(call_of, f))
     if len(types) == 1 and isinstance(types[0], TupleType) and len(types[0].elements) == len(names):
-        return bind(["_"], types, lambda pair: f.applied(*pair))
+        return bind(["_"], types, lambda pair: call_of(f, *pair))
     wanted = plural(len(types), "argument")
     raise TypeRefused(f"a function of {wanted} is needed here, {f.name} takes {len(names)}")
 

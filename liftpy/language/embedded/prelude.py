@@ -18,8 +18,9 @@ from liftpy.ir.types import (
     TupleType,
     Type,
 )
-from liftpy.ir.under_way import TRACE
 from liftpy.language.embedded.documented import word
+from liftpy.language.embedded.operations import call_of
+from liftpy.language.embedded.trace import current
 
 ASSOCIATIVE, COMMUTATIVE = Law("associative"), Law("commutative")
 
@@ -53,7 +54,7 @@ class Operation:
 
     def fitting(self, types: Sequence[Type]) -> UserFun:
         """The variant for values of these types, or an open one if the types are open."""
-        trace = TRACE.get()
+        trace = current()
         flat = [e for t in types for e in (t.elements if isinstance(t, TupleType) else (t,))]
         known = [t if trace is None else trace.holes.resolve(t) for t in flat]
         numbers = [t for t in known if isinstance(t, ScalarType)]
@@ -78,7 +79,7 @@ class Operation:
 
     def applied(self, *args: Any) -> Expr:
         """The function applied to two scalars, one of which may be a plain number."""
-        return self.fitting([a.type for a in args if isinstance(a, Expr)]).applied(*args)
+        return call_of(self.fitting([a.type for a in args if isinstance(a, Expr)]), *args)
 
 
 def operation(

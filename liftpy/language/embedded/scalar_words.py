@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from liftpy.ir.expr import Expr, operate
-from liftpy.ir.operand import shown
+from liftpy.ir.expr import Expr
 from liftpy.ir.types import ScalarType
 from liftpy.language.embedded.documented import word
+from liftpy.language.embedded.operations import operate
+from liftpy.language.given import shown
 from liftpy.source.caller import refusal
 
 

@@ -26,8 +26,8 @@ from liftpy.ir.expr import (
     Tuple,
     fresh,
 )
-from liftpy.ir.trace import Trace
 from liftpy.ir.walk import DEPTH, height
+from liftpy.language.embedded.trace import Trace
 
 TRACED = 3 * DEPTH // 2
 """The most levels of a traced expression. Binding shared parts makes it less deep."""

@@ -15,14 +15,14 @@ from dataclasses import MISSING
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Expr, Function, Primitive, UserFun, agreeing, call, typed
-from liftpy.ir.given import is_stage, misfit_of, stage_or
+from liftpy.ir.expr import Expr, Function, Primitive, UserFun, call
 from liftpy.ir.nat import INDEX, Nat, nat, var
-from liftpy.ir.no_operand import NoOperand
-from liftpy.ir.operand import shown
-from liftpy.ir.trace import traced
-from liftpy.ir.under_way import TRACE
 from liftpy.language.embedded import documented
+from liftpy.language.embedded.no_operand import NoOperand, no_operator
+from liftpy.language.embedded.operations import agreeing
+from liftpy.language.embedded.trace import current, traced
+from liftpy.language.given import is_stage, misfit_of, shown, stage_or
+from liftpy.language.inference import typed
 from liftpy.language.printing.show import is_called, statics
 from liftpy.language.printing.usage import law
 from liftpy.language.suggestions import sizes_that_work, values_that_work
@@ -98,7 +98,7 @@ class Section(NoOperand):
         """NumPy passes an array to `>>` as a whole instead of element by element."""
         if ufunc.__name__ == "right_shift":
             return self.__rrshift__(inputs[0])
-        return self.operator(f"NumPy's `{ufunc.__name__}`")
+        raise no_operator(self, f"NumPy's `{ufunc.__name__}`")
 
 
 def expression_of(value: Any) -> Expr:
@@ -115,7 +115,7 @@ def expression_of(value: Any) -> Expr:
 def applied(primitive: Function, *given: Any) -> Expr:
     """A call of a primitive; a refusal lists sizes and values that work, and the law."""
     operands = tuple(expression_of(o) for o in given)
-    trace = TRACE.get()
+    trace = current()
     if trace is not None and trace.holes.places:
         operands = tuple(typed(o, trace.holes) for o in operands)
     try:

@@ -31,13 +31,12 @@ from liftpy.ir.expr import (
     UserFun,
     function_of,
     index_fields,
-    integers_in,
-    is_whole,
 )
 from liftpy.ir.nat import INDEX, Nat
 from liftpy.ir.open_sizes import size_ranges
 from liftpy.ir.types import BOOL, F32, ArrayType, TupleType, Type, VectorType, scalars
 from liftpy.ir.walk import top_down
+from liftpy.language.inference import integers_in, is_whole
 from liftpy.language.printing.lines import LINE, SOFT, Break, Doc, Fit, Indented, listed, render
 from liftpy.language.printing.spelling import (
     RESERVED,

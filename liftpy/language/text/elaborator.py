@@ -24,9 +24,7 @@ from liftpy.ir.expr import (
     Primitive,
     ScalarOp,
     Tuple,
-    check_divisor,
     fresh,
-    note_guess,
 )
 from liftpy.ir.nat import Nat
 from liftpy.ir.scalars import FLOAT_OPERATORS, OPERATORS
@@ -43,8 +41,10 @@ from liftpy.ir.types import (
 )
 from liftpy.language.embedded.folds import accumulators, component_types, first_that_fits
 from liftpy.language.embedded.functions import eta
+from liftpy.language.embedded.operations import check_divisor
 from liftpy.language.embedded.prelude import OPERATIONS
 from liftpy.language.embedded.stages import WRITTEN_OUT, fixed_times, keeps_type
+from liftpy.language.inference import note_guess
 from liftpy.language.printing import show as printing
 from liftpy.language.printing.spelling import show_type
 from liftpy.language.printing.usage import arguments, law, usage

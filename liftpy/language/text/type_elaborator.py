@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from liftpy.errors import InternalError, TypeRefused
-from liftpy.ir.expr import Expr, Lambda, Literal, Param, Tuple, cast_literal, settle
-from liftpy.ir.holes import Holes
-from liftpy.ir.scalars import bounds, misfit
+from liftpy.ir.expr import Expr, Lambda, Literal, Param, Tuple
+from liftpy.ir.scalars import bounds, cast_literal, misfit
 from liftpy.ir.types import BOOL, F32, INTEGERS, SCALARS, OpenType, ScalarType, TupleType, Type
 from liftpy.ir.walk import top_down
+from liftpy.language.inference import Holes, settle
 from liftpy.language.text.size_elaborator import SizeElaborator
 from liftpy.language.text.syntax import (
     Call,

@@ -14,10 +14,11 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.operand import Operand, shown
-from liftpy.ir.python_words import OVER_ARRAYS
+from liftpy.ir.expr import Expr
 from liftpy.ir.size import Size
 from liftpy.ir.types import Type
+from liftpy.language.embedded.python_words import OVER_ARRAYS
+from liftpy.language.given import shown
 from liftpy.source.caller import Spot, of_user
 
 
@@ -28,7 +29,7 @@ def misuse(error: Exception) -> TypeRefused | None:
         traceback = traceback.tb_next
     if traceback is None or not of_user(traceback.tb_frame):
         return None
-    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], Operand | Size):
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], Expr | Size):
         what = f"a dictionary has no value for {shown(error.args[0])}"
         why = "its value is known only when the program runs"
         return TypeRefused(f"{what}\n  {why}\n  lp.select(x == 1, a, b) chooses by a value")

@@ -7,14 +7,15 @@ suggestion of what to write instead.
 from __future__ import annotations
 
 import ast
-import sys
-from collections.abc import Callable, Iterator, Sized
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from liftpy.errors import NoSuchAttribute, TypeRefused, plural
-from liftpy.ir.given import is_number, plain
-from liftpy.ir.indexing import part
-from liftpy.ir.python_words import (
+from liftpy.errors import NoSuchAttribute
+from liftpy.ir.expr import Expr, UserFun
+from liftpy.ir.types import BOOL, FLOATS, SCALARS, ArrayType, ScalarType, TupleType
+from liftpy.language.embedded.operations import call_of, constant_like, operate
+from liftpy.language.embedded.placing import at_place
+from liftpy.language.embedded.python_words import (
     MEMBERSHIP,
     OF_SCALARS,
     OVER_ARRAYS,
@@ -23,124 +24,38 @@ from liftpy.ir.python_words import (
     UFUNCS,
     WRITTEN,
 )
-from liftpy.ir.types import BOOL, FLOATS, SCALARS, ArrayType, TupleType, Type
-from liftpy.source.caller import called_there, here, locate, looked_up_by_user, refusal
+from liftpy.language.given import is_number, misfit_of, plain, shown, stage_or
+from liftpy.source.caller import called_there, here, looked_up_by_user, refusal
 
-if TYPE_CHECKING:
-    from liftpy.ir.expr import Expr
-
-LONGEST_SHOWN = 60  # characters of a value in a message
 LARGEST_POWER = 64  # whole exponents up to this one are expanded into products
 
 
-def needs_scalar(x: Operand) -> tuple[str, ...]:
+def needs_scalar(x: Expr) -> tuple[str, ...]:
     """The advice for a scalar function that is applied to an array."""
     if isinstance(x.type, ArrayType):
         return (f"it is of type {x.type}: `xs >> lp.map(f)` applies a function to each element",)
     return ()
 
 
-def advised(message: str, args: tuple[Any, ...]) -> str:
-    """A refusal of one line, with a suggestion in Python's syntax if there is one."""
-    what, _, why = message.partition(": ")
-    own = why.startswith("`f32(x)`")  # as the text form writes a conversion
-    arrays = [a for a in args if isinstance(a, Operand) and isinstance(a.type, ArrayType)]
-    if len(arrays) > 1:
-        suggestion = "`lp.zip(xs, ys) >> lp.map(f)` applies a function of scalars to their elements"
-    elif arrays:
-        suggestion = "`xs >> lp.map(f)` applies a function of scalars to each element"
-    elif own or "of the same type" in what or "not a whole" in why:
-        suggestion = "lp.convert(x, lp.f32) converts"
-    else:
-        return message
-    return "\n".join([what, *([f"  {why}"] if why and not own else []), f"  {suggestion}"])
-
-
-def at_place(make: Callable[..., Any], *args: Any) -> Any:
-    """The result of `make`; a refusal gets its place in the user's code and a suggestion."""
-    try:
-        return make(*args)
-    except TypeRefused as error:
-        if "\n" not in str(error):
-            error.args = (advised(str(error), args),)
-        locate(error, here())
-        raise
-
-
 def truths(*values: Any) -> tuple[Any, ...]:
     """The operands of `^`, which must be truth values; TypeRefused for numbers."""
     for value in values:
-        if isinstance(value, bool) or (isinstance(value, Operand) and value.type == BOOL):
+        if isinstance(value, bool) or (isinstance(value, Expr) and value.type == BOOL):
             continue
-        given = value.type if isinstance(value, Operand) else shown(value)
+        given = value.type if isinstance(value, Expr) else shown(value)
         why = "`a ^ b` tests whether two truth values differ"
         raise refusal(f"`^` needs truth values, got {given}", why, "a power is x**2")
     return values
 
 
-class Operand:
-    """The operators of an expression. `operate` makes the call of a scalar operator."""
+class Operators(Expr):
+    """The methods of expressions beside those that build a call of a scalar operator."""
 
-    type: Type
-    #: Makes NumPy defer to the methods of an expression.
-    __array_priority__ = 1000
-
-    @staticmethod
-    def operate(op: str, *args: Any) -> Expr:
-        """A scalar operator applied to expressions and numbers."""
-        raise NotImplementedError
-
-    def literal(self, value: float) -> Expr:
-        """A number of this expression's type."""
-        raise NotImplementedError
-
-    def scalar(self, op: str, *args: Any) -> Any:
+    def scalar(self, op: str, *args: Any) -> Expr:
         """`operate`; a refusal is placed where the operator is written."""
-        return at_place(self.operate, op, *args)
+        return at_place(operate, op, *args)
 
     # operators of the language
-
-    def __add__(self, other: Any) -> Expr:
-        return self.scalar("+", self, other)
-
-    def __radd__(self, other: Any) -> Expr:
-        return self.scalar("+", other, self)
-
-    def __sub__(self, other: Any) -> Expr:
-        return self.scalar("-", self, other)
-
-    def __rsub__(self, other: Any) -> Expr:
-        return self.scalar("-", other, self)
-
-    def __mul__(self, other: Any) -> Expr:
-        return self.scalar("*", self, other)
-
-    def __rmul__(self, other: Any) -> Expr:
-        return self.scalar("*", other, self)
-
-    def __truediv__(self, other: Any) -> Expr:
-        return self.scalar("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Expr:
-        return self.scalar("/", other, self)
-
-    def __mod__(self, other: Any) -> Expr:
-        return self.scalar("%", self, other)
-
-    def __rmod__(self, other: Any) -> Expr:
-        return self.scalar("%", other, self)
-
-    def __and__(self, other: Any) -> Expr:
-        return self.scalar("and", self, other)
-
-    def __rand__(self, other: Any) -> Expr:
-        return self.scalar("and", other, self)
-
-    def __or__(self, other: Any) -> Expr:
-        return self.scalar("or", self, other)
-
-    def __ror__(self, other: Any) -> Expr:
-        return self.scalar("or", other, self)
 
     def __xor__(self, other: Any) -> Expr:
         return self.scalar("!=", *truths(self, other))
@@ -148,43 +63,13 @@ class Operand:
     def __rxor__(self, other: Any) -> Expr:
         return self.scalar("!=", *truths(other, self))
 
-    def __invert__(self) -> Expr:
-        return self.scalar("not", self)
-
-    def __neg__(self) -> Expr:
-        return self.scalar("neg", self)
-
-    def __pos__(self) -> Any:
-        return self
-
-    def __abs__(self) -> Expr:
-        return self.scalar("abs", self)
-
-    def __floor__(self) -> Expr:
-        return self.scalar("floor", self)
-
-    def __ceil__(self) -> Expr:
-        return self.scalar("ceil", self)
-
-    def __lt__(self, other: Any) -> Expr:
-        return self.scalar("<", self, other)
-
-    def __le__(self, other: Any) -> Expr:
-        return self.scalar("<=", self, other)
-
-    def __gt__(self, other: Any) -> Expr:
-        return self.scalar("<", other, self)
-
-    def __ge__(self, other: Any) -> Expr:
-        return self.scalar("<=", other, self)
-
     def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
         """A power: a product for whole exponents, the square root for 0.5, else `pow` on floats."""
         if modulus is not None:
             raise refusal(
                 "`pow` takes no modulus", "the language has no modular power", "write x**2 % y"
             )
-        if isinstance(exponent, Operand) or not is_number(exponent):
+        if isinstance(exponent, Expr) or not is_number(exponent):
             return self.scalar("pow", self, exponent)
         exponent = plain(exponent)
         if exponent == 1 / 2:
@@ -193,7 +78,7 @@ class Operand:
         if not whole or abs(exponent) > LARGEST_POWER:
             return self.scalar("pow", self, exponent)
         if exponent == 0:
-            return self.literal(1)
+            return constant_like(1, self)
         if exponent < 0 and self.type not in FLOATS:
             what = f"{self.type} has no negative powers"
             raise refusal(what, "the result is a fraction", "write lp.convert(x, lp.f32) ** -1")
@@ -212,6 +97,23 @@ class Operand:
 
     def __rfloordiv__(self, other: Any) -> Expr:
         return self.scalar("floor", other / self)
+
+    def __rshift__(self, function: Callable[[Expr], Expr]) -> Expr:
+        """`xs >> f` is `f(xs)`; a word without arguments needs no parentheses."""
+        if not callable(function) or isinstance(function, Expr):
+            raise refusal(
+                f"`>>` needs a function, not {shown(function)}",
+                "xs >> f is f(xs)",
+                meant(function),
+            )
+        stage = stage_or(function)
+        try:
+            return stage(self)
+        except TypeError as error:
+            if (why := misfit_of(stage, 1)) is None:
+                raise
+            what = f"`>>` needs a function of one argument, not {shown(stage)}"
+            raise refusal(what, why, "write xs >> (lambda xs: ...)") from error
 
     # functions of Python
 
@@ -340,10 +242,6 @@ class Operand:
         )
         raise refusal(what, why, suggestion)
 
-    def __getitem__(self, index: Any) -> Expr:
-        """A component of a tuple; an element or a part of an array, as in NumPy."""
-        return at_place(part, sys.modules["liftpy"], self, index)
-
     def looked_up(self) -> None:
         """Refuse `x in {1, 2}`, which would be False."""
         if looked_up_by_user():
@@ -455,18 +353,22 @@ def repeated(x: Any, times: int) -> Any:
     return half * half * x if times % 2 else half * half
 
 
-def shown(value: object) -> str:
-    """A Python value as text for a message: short, and the same in every run."""
-    if isinstance(value, Operand):
-        return f"an expression of type {value.type}"
-    if isinstance(value, Type):
-        return f"the type {value}"
-    if isinstance(value, tuple | list | dict) and any(isinstance(v, Operand | Type) for v in value):
-        kind = type(value).__name__
-        return f"a {kind} of {plural(len(cast('Sized', value)), 'element')}"
-    if callable(value) and hasattr(value, "__name__"):
-        kind = "type" if isinstance(value, type) else "function"
-        return f"the {kind} {value.__name__}"
-    text = repr(value)
-    long = len(text) > LONGEST_SHOWN or "\n" in text or " at 0x" in text
-    return f"a value of type {type(value).__name__}" if long else text
+def meant(given: object) -> str:
+    """The suggestion for a value on the right of `>>` that is not a function."""
+    if isinstance(given, ScalarType):
+        return f"write xs >> lp.map(lambda x: lp.convert(x, lp.{given.name}))"
+    if type(given).__name__ == "Reorder":  # of lp.stride
+        return "write xs >> lp.reorder(lp.stride(step, length))"
+    written = OVER_ARRAYS.get(type(given).__name__)  # an object of Python's own `map` or `filter`
+    return f"write {written}" if written else "write xs >> lp.map(f), xs >> lp.join()"
+
+
+def called(self: UserFun, *args: Expr | float) -> Expr:
+    """A call of a user function; numbers take the types of the parameters."""
+    return at_place(call_of, self, *args)
+
+
+for name, method in vars(Operators).items():
+    if callable(method):
+        setattr(Expr, name, method)
+UserFun.__call__ = called

@@ -1,9 +1,16 @@
-"""Python values that a user gives to words of the language: functions and numbers."""
+"""Python values that a user gives to the package: functions, numbers, and values in messages."""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Sized
+from typing import Any, cast
+
+from liftpy.errors import plural
+from liftpy.ir.expr import Expr
+from liftpy.ir.types import Type
+
+LONGEST_SHOWN = 60  # characters of a value in a message
 
 
 def misfit_of(function: Any, count: int) -> str | None:
@@ -37,3 +44,20 @@ def plain(value: Any) -> Any:
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
         return value.item()
     return value
+
+
+def shown(value: object) -> str:
+    """A Python value as text for a message: short, and the same in every run."""
+    if isinstance(value, Expr):
+        return f"an expression of type {value.type}"
+    if isinstance(value, Type):
+        return f"the type {value}"
+    if isinstance(value, tuple | list | dict) and any(isinstance(v, Expr | Type) for v in value):
+        kind = type(value).__name__
+        return f"a {kind} of {plural(len(cast('Sized', value)), 'element')}"
+    if callable(value) and hasattr(value, "__name__"):
+        kind = "type" if isinstance(value, type) else "function"
+        return f"the {kind} {value.__name__}"
+    text = repr(value)
+    long = len(text) > LONGEST_SHOWN or "\n" in text or " at 0x" in text
+    return f"a value of type {type(value).__name__}" if long else text

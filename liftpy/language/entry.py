@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from liftpy.errors import ArgumentRefused, TypeRefused
-from liftpy.ir.expr import Program
-from liftpy.ir.given import plain
-from liftpy.ir.operand import Operand, shown
+from liftpy.ir.expr import Expr, Program
+from liftpy.language.given import plain, shown
 from liftpy.source.caller import here, locate, refusal
 
 P = ParamSpec("P")
@@ -109,7 +108,7 @@ def no_program(value: object) -> TypeRefused:
             "a string",
             "lp.parse(text) reads a program, lp.workload(name) is a built-in",
         )
-    elif callable(value) and not isinstance(value, Operand):
+    elif callable(value) and not isinstance(value, Expr):
         name = getattr(value, "__name__", "")
         what = f"the Python function {name}".rstrip()
         suggestion = f"write @lp.program over def {name}" if name.isidentifier() else suggestion

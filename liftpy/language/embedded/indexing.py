@@ -1,20 +1,21 @@
-"""Indexing of arrays and tuples as in NumPy: `xs[0]`, `xs[-1]`, `xs[1:4]`, `rows[0, 1]`.
-
-It builds words of the language; the parameter `words` is the package that has them.
-"""
+"""Indexing of arrays and tuples as in NumPy: `xs[0]`, `xs[-1]`, `xs[1:4]`, `rows[0, 1]`."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
 from liftpy.errors import TypeRefused, plural
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import BOOL, ArrayType, TupleType, Type
+from liftpy.language.embedded.placing import at_place
+from liftpy.language.embedded.stages import get, join, reduce, slide
+from liftpy.language.embedded.words import WORDS
 
 INDICES = "an index is a whole number, or a slice such as 1:4"
 
 
-def part(words: Any, x: Any, index: Any) -> Any:
+def part(x: Any, index: Any) -> Any:
     """The part of an expression that an index selects."""
     t = x.type
     if isinstance(index, tuple):
@@ -23,10 +24,10 @@ def part(words: Any, x: Any, index: Any) -> Any:
                 what = "a slice cannot be followed by another index"
                 suggestion = "write xs[1:3] >> lp.map(lambda row: row[0])"
                 raise refused(what, "the second index would apply to each element", suggestion)
-            x = part(words, x, one)
+            x = part(x, one)
         return x
     if isinstance(index, slice) and isinstance(t, ArrayType):
-        return sliced(words, x, t, index)
+        return sliced(x, t, index)
     if isinstance(index, bool) or not (hasattr(index, "__index__") or isinstance(index, Nat)):
         raise refused(f"{shown(index)} is not an index", INDICES)
     if hasattr(index, "type"):
@@ -40,14 +41,14 @@ def part(words: Any, x: Any, index: Any) -> Any:
         raise refused("a NumPy array cannot be an index", INDICES, suggestion)
     place: int | Nat = index if isinstance(index, Nat) else int(cast("int", index))
     if isinstance(t, TupleType):
-        return component(words, x, t, place)
+        return component(x, t, place)
     if not isinstance(t, ArrayType):
         raise refused(f"{t} cannot be indexed", "only arrays and tuples have elements")
     place = counted(place, t)
-    return element(words, sliced(words, x, t, slice(place, nat(place) + 1)), t.element)
+    return element(sliced(x, t, slice(place, nat(place) + 1)), t.element)
 
 
-def component(words: Any, x: Any, t: TupleType, index: int | Nat) -> Any:
+def component(x: Any, t: TupleType, index: int | Nat) -> Any:
     """A component of a tuple; a negative index counts from the end."""
     count = len(t.elements)
     if isinstance(index, Nat) or not -count <= index < count:
@@ -55,7 +56,7 @@ def component(words: Any, x: Any, t: TupleType, index: int | Nat) -> Any:
         raise refused(
             what, f"it has {plural(count, 'component')}", f"use an index in -{count} .. {count - 1}"
         )
-    return words.get(index % count)(x)
+    return get(index % count)(x)
 
 
 def counted(index: int | Nat, t: ArrayType) -> int | Nat:
@@ -69,7 +70,7 @@ def counted(index: int | Nat, t: ArrayType) -> int | Nat:
     return place
 
 
-def sliced(words: Any, x: Any, t: ArrayType, index: slice) -> Any:
+def sliced(x: Any, t: ArrayType, index: slice) -> Any:
     """The elements of a slice; as in NumPy, a bound beyond the length is clipped."""
     step = 1 if index.step is None else index.step
     if not isinstance(step, Nat) and (not isinstance(step, int) or step < 1):
@@ -85,10 +86,10 @@ def sliced(words: Any, x: Any, t: ArrayType, index: slice) -> Any:
         what = f"the slice {start}:{stop} of {t} is empty"
         raise refused(what, "an array has at least one element", "use a start below the stop")
     if start != nat(0):
-        x = words.drop(start)(x)
+        x = WORDS["drop"](start)(x)
     if stop != t.length:
-        x = words.take(length)(x)
-    return x if step == 1 else words.join()(words.slide(1, step)(x))
+        x = WORDS["take"](length)(x)
+    return x if step == 1 else join()(slide(1, step)(x))
 
 
 def ends(index: slice, length: Nat) -> tuple[Nat, Nat]:
@@ -105,11 +106,11 @@ def ends(index: slice, length: Nat) -> tuple[Nat, Nat]:
     return found[0], found[1]
 
 
-def element(words: Any, one: Any, t: Type) -> Any:
+def element(one: Any, t: Type) -> Any:
     """The element of an array of length 1."""
     if isinstance(t, ArrayType):
-        return words.join()(one)
-    return words.reduce(lambda acc, x: x, False if t == BOOL else 0)(one)
+        return join()(one)
+    return reduce(lambda acc, x: x, False if t == BOOL else 0)(one)
 
 
 def refused(what: str, *why: str) -> TypeRefused:
@@ -120,3 +121,11 @@ def refused(what: str, *why: str) -> TypeRefused:
 def shown(value: object) -> str:
     """A value in a message."""
     return "..." if value is Ellipsis else repr(value)
+
+
+def indexed(self: Expr, index: Any) -> Expr:
+    """A component of a tuple; an element or a part of an array, as in NumPy."""
+    return at_place(part, self, index)
+
+
+Expr.__getitem__ = indexed

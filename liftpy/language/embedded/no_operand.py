@@ -5,26 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from liftpy.errors import TypeRefused
+from liftpy.ir.expr import Program, UserFun
 from liftpy.source.caller import refusal
 
 
 class NoOperand:
-    """A value without operators: a stage, a user function or a program."""
+    """A value without operators."""
 
     def noun(self) -> str:
         """The name of the value in a message."""
         raise NotImplementedError
 
-    def operator(self, sign: str) -> Any:
-        """The refusal of an operator."""
-        what = f"{sign} cannot be applied to {self.noun()}"
-        why = "it is a function, not an array or a number"
-        raise refusal(what, why, "apply it first: (xs >> f) is its result")
+
+def no_operator(value: NoOperand | UserFun | Program, sign: str) -> TypeRefused:
+    """The refusal of an operator on a value that has none."""
+    what = f"{sign} cannot be applied to {value.noun()}"
+    why = "it is a function, not an array or a number"
+    return refusal(what, why, "apply it first: (xs >> f) is its result")
 
 
-def operator_of(sign: str) -> Callable[..., Any]:
+def refusing(sign: str) -> Callable[..., Any]:
     """A method that refuses the operator `sign`."""
-    return lambda self, *_: self.operator(f"`{sign}`")
+
+    def method(self: NoOperand | UserFun | Program, *_: Any) -> Any:
+        raise no_operator(self, f"`{sign}`")
+
+    return method
 
 
 for signs, methods in {
@@ -49,4 +56,5 @@ for signs, methods in {
     "in": ("contains",),
 }.items():
     for method in methods:
-        setattr(NoOperand, f"__{method}__", operator_of(signs))
+        for cls in (NoOperand, UserFun, Program):
+            setattr(cls, f"__{method}__", refusing(signs))

@@ -1,7 +1,7 @@
 """The record that is kept while a Python function is turned into an expression.
 
 It maps each expression to the function that made it, so that a Python variable can be bound where
-Python computed it (`liftpy.language.embedded.sharing`).
+Python computed it (`sharing.py`).
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from liftpy.errors import LiftError, TypeRefused
-from liftpy.ir.holes import Holes
-from liftpy.ir.misuse import misuse
-from liftpy.ir.under_way import TRACE
+from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.provided import TRACE
+from liftpy.language.embedded.misuse import misuse
+from liftpy.language.inference import Holes
 from liftpy.source.caller import Spot, locate, raised_at
-
-if TYPE_CHECKING:
-    from liftpy.ir.expr import Expr
 
 
 @dataclass
@@ -32,13 +29,19 @@ class Trace:
 
     scopes: list[int] = field(default_factory=lambda: [0])
     count: int = 0
-    born: dict[int, tuple[Expr, int]] = field(default_factory=dict[int, "tuple[Expr, int]"])
+    born: dict[int, tuple[Expr, int]] = field(default_factory=dict[int, tuple[Expr, int]])
     names: dict[int, str] = field(default_factory=dict[int, str])
-    holes: Holes[Spot | None] = field(default_factory=Holes["Spot | None"])
+    holes: Holes[Spot | None] = field(default_factory=Holes[Spot | None])
 
-    def bear(self, expr: Expr) -> None:
+    def bear(self, call: FunCall) -> None:
         """Record a call."""
-        self.born[id(expr)] = expr, self.scopes[-1]
+        self.born[id(call)] = call, self.scopes[-1]
+
+
+def current() -> Trace | None:
+    """The trace of the outermost function that is being traced; None if there is none."""
+    trace = TRACE.get()
+    return trace if isinstance(trace, Trace) else None
 
 
 @contextmanager
@@ -47,7 +50,7 @@ def traced() -> Generator[tuple[Trace, bool]]:
 
     A refusal inside a new trace gets its place in the user's code.
     """
-    trace = TRACE.get()
+    trace = current()
     if trace is not None:
         yield trace, False
         return

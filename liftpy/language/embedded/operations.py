@@ -1,0 +1,112 @@
+"""Scalar operators and user functions, applied to expressions and to plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from liftpy.errors import TypeRefused, plural
+from liftpy.ir.expr import Expr, FunCall, Literal, Program, ScalarOp, UserFun
+from liftpy.ir.nat import Nat
+from liftpy.ir.scalars import FLOAT_OPERATORS, cast_literal
+from liftpy.ir.types import BOOL, F32, INTEGERS, SCALARS, STORAGE, OpenType, Type
+from liftpy.language.embedded.no_operand import NoOperand
+from liftpy.language.embedded.trace import current
+from liftpy.language.given import is_number, plain, shown
+from liftpy.language.inference import note_guess, typed
+from liftpy.source.caller import here
+
+
+def size_as_value(size: Nat) -> str:
+    """The refusal of a size where a value is needed."""
+    suggestion = "write a number, or add a parameter to the program"
+    if size.noun().startswith("the index"):
+        suggestion = "lp.generate(n, f) gives its function the index as a value"
+    what = f"{size.noun()} cannot be used as a value"
+    return f"{what}\n  sizes exist in types, not in kernels\n  {suggestion}"
+
+
+def constant_like(value: Any, other: Expr) -> Expr:
+    """A number as a literal of another expression's type."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, Nat):
+        raise TypeRefused(size_as_value(value))
+    if not is_number(value):
+        suggestion = "write an expression or a number"
+        if isinstance(value, NoOperand | UserFun | Program):
+            suggestion = "apply it first: (xs >> f) is its result"
+        elif isinstance(value, list | tuple) or hasattr(value, "dtype"):
+            suggestion = "arrays must be parameters of the program"
+        raise TypeRefused(f"{shown(value)} is neither an expression nor a number: {suggestion}")
+    if isinstance(plain(value), bool):
+        return Literal(plain(value), BOOL)
+    return Literal(cast_literal(plain(value), other.type), other.type)
+
+
+def open_literal(value: float) -> Literal:
+    """A number without a typed operand: its uses decide its type; without any, it is an f32."""
+    trace = current()
+    if isinstance(value, bool):
+        return Literal(value, BOOL)
+    if trace is None:
+        return Literal(cast_literal(value, F32), F32)
+    return Literal(value, trace.holes.open(here()))
+
+
+def check_divisor(op: str, args: tuple[Expr, ...]) -> None:
+    """Refuse the division of an integer by a literal zero."""
+    if op in {"/", "%"} and args[-1].type in INTEGERS:
+        divisor = args[-1]
+        if isinstance(divisor, Literal) and divisor.value == 0:
+            message = (
+                f"`{op}` divides by {divisor.value}: use another divisor, or remove the division"
+            )
+            raise TypeRefused(message)
+
+
+def operate(op: str, *args: Any) -> Expr:
+    """A scalar operator applied; plain numbers take the type of the operands with a type."""
+    beside = args[1:] if op == "select" else args
+    like = next((a for a in beside if isinstance(a, Expr)), None)
+    if like is None and op in SCALARS:
+        like = Literal(0, STORAGE.get(SCALARS[op], SCALARS[op]))
+    if like is None and beside and is_number(beside[0]):
+        like = open_literal(plain(beside[0]))
+    if like is None or (isinstance(like.type, OpenType) and op in FLOAT_OPERATORS):
+        like = Literal(0.0, F32)
+    if op == "select" and isinstance(args[0], bool):
+        message = f"the condition of `select` is the constant {args[0]}: use Python's `if` instead"
+        raise TypeRefused(message)
+    operands = tuple(constant_like(a, like) for a in args)
+    values = operands[-len(beside) :]
+    operands = (*operands[: -len(beside)], *agreeing(values, [like.type] * len(values)))
+    trace = current()
+    if trace is not None and op == "select":
+        note_guess(trace.holes, operands)
+    check_divisor(op, operands)
+    return FunCall(ScalarOp(op), operands)
+
+
+def agreeing(values: Sequence[Expr], types: Sequence[Type]) -> tuple[Expr, ...]:
+    """Values unified with these types, which decides open types in both."""
+    trace = current()
+    if trace is None or not trace.holes.places:
+        return tuple(values)
+    for value, t in zip(values, types, strict=False):
+        trace.holes.unify(value.type, t)
+    return tuple(typed(v, trace.holes) for v in values)
+
+
+def call_of(f: UserFun, *args: Any) -> Expr:
+    """A call of a user function, whose refusal gets no place."""
+    types = [p.type for p in f.params]
+    if len(args) != len(types):
+        names = ", ".join(f"{p.name}: {p.type}" for p in f.params)
+        message = (
+            f"{f.name} takes {plural(len(types), 'argument')}, got {len(args)}\n"
+            f"  it is defined as {f.name}({names})\n  give one value for each parameter"
+        )
+        raise TypeRefused(message)
+    values = [constant_like(a, Literal(0, t)) for a, t in zip(args, types, strict=True)]
+    return FunCall(f, agreeing(values, types))
