@@ -24,7 +24,8 @@ from liftpy.explore.campaign.run import CampaignRun
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.distributed import board
 from liftpy.explore.distributed import pool as cluster_pool
-from liftpy.explore.distributed.workers import Workers, connect
+from liftpy.explore.distributed.sites import connect
+from liftpy.explore.distributed.workers import Workers
 from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.compiling import source_sha

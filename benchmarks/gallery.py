@@ -26,7 +26,7 @@ import matplotlib as mpl
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.report.plot import plot
-from liftpy.explore.report.tables import in_bytes, in_time
+from liftpy.explore.report.wording import in_bytes, in_time
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "gallery"

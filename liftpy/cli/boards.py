@@ -28,7 +28,7 @@ from liftpy.cli.spaces import device_or_default
 from liftpy.errors import UnknownName, Unsatisfiable
 from liftpy.explore import exploring
 from liftpy.explore.exploring import identity_of, space_of
-from liftpy.explore.report import tables as report
+from liftpy.explore.report import wording
 from liftpy.explore.space.settings import Fixed
 
 
@@ -95,7 +95,7 @@ def export(  # noqa: PLR0913  one parameter per option
             }
         )
         return
-    say(f"{report.candidates_text(len(bundle.candidates))} of {bundle.identity.program}: {output}")
+    say(f"{wording.candidates_text(len(bundle.candidates))} of {bundle.identity.program}: {output}")
     note(f"on the board: cd {output.name} && make run; then: liftpy import BOARD.db results.csv")
 
 
@@ -153,7 +153,7 @@ def import_(
         show_json({"file": str(file), "outcomes": found})
         return
     say(
-        f"{report.candidates_text(sum(found.values()))} imported into {file}: "
-        f"{report.counts_text(found)}"
+        f"{wording.candidates_text(sum(found.values()))} imported into {file}: "
+        f"{wording.counts_text(found)}"
     )
     note(f"the front: liftpy pareto {file}")

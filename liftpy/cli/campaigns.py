@@ -47,6 +47,7 @@ from liftpy.explore.distributed.workers import Workers
 from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.pareto import rule
 from liftpy.explore.report import tables as report
+from liftpy.explore.report import wording
 from liftpy.explore.search import DEFAULT, SEARCHES
 from liftpy.rewrite.strategies.families import FAMILIES
 
@@ -214,7 +215,7 @@ def explore(  # noqa: PLR0913  one parameter per option
         show_json(report.front_json(found, found.pareto()))
         return
     say(title(found))
-    say(f"{progress_text(found, samples)}: {report.outcomes_text(found)}")
+    say(f"{progress_text(found, samples)}: {wording.outcomes_text(found)}")
     if found.stopped:
         note(f"{found.stopped}; repeat the command to continue")
     show_fronts(found, found.pareto(), "front of time and peak memory")
@@ -242,8 +243,8 @@ def show_offline(found: OfflineSearch, search: str, seed: int, *, json: bool) ->
         return
     reached = found.reached(NEAR)
     say(
-        f"{search}, seed {seed}: {len(found.trials)} of {report.candidates_text(found.known)} "
-        f"stored; within 5 % of the best time, {report.in_time(found.box.ideal[0])}, "
+        f"{search}, seed {seed}: {len(found.trials)} of {wording.candidates_text(found.known)} "
+        f"stored; within 5 % of the best time, {wording.in_time(found.box.ideal[0])}, "
         f"{f'after {reached}' if reached else 'never'}"
     )
     show(report.curve_table(found.fastest, found.volumes))
@@ -253,10 +254,10 @@ def progress_text(found: Campaign, samples: int) -> str:
     """The number of candidates of a campaign, out of the requested ones or of the whole space."""
     done = len(found.rows)
     if found.exhausted:
-        return f"{report.candidates_text(done)}, the whole space"
+        return f"{wording.candidates_text(done)}, the whole space"
     if done > samples:  # an earlier call drew more
-        return report.candidates_text(done)
-    return f"{done} of {report.candidates_text(samples)}"
+        return wording.candidates_text(done)
+    return f"{done} of {wording.candidates_text(samples)}"
 
 
 def replay_candidate(file: Database, candidate: CandidateId, *, json: JsonFlag = False) -> None:

@@ -21,7 +21,7 @@ from liftpy.cli.points import spell
 from liftpy.cli.screen import say, show, show_json
 from liftpy.cli.spaces import asked_space
 from liftpy.explore.choosing import WORDS, Choice, chosen
-from liftpy.explore.report.tables import in_bytes
+from liftpy.explore.report.wording import in_bytes
 
 OTHERS = 8
 """The most other candidates that are listed; `--json` has all of them."""

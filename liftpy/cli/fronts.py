@@ -14,6 +14,7 @@ from liftpy.explore.campaign.campaign import AXES, Campaign, nothing_within
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.measure.pareto import rule
 from liftpy.explore.report import tables as report
+from liftpy.explore.report import wording
 
 
 class Format(StrEnum):
@@ -78,7 +79,7 @@ def pareto(
         say(report.front_csv(found, rows).rstrip())
     elif rows:
         say(title(found))
-        say(f"{report.candidates_text(len(found.rows))}: {report.outcomes_text(found)}")
+        say(f"{wording.candidates_text(len(found.rows))}: {wording.outcomes_text(found)}")
         show_fronts(found, rows)
         say(rule(axis))
     if not rows:
@@ -97,7 +98,7 @@ def candidates(
         show_json(report.candidates_json(found))
         return
     show(report.candidates_table(found, full=full))
-    say(f"{report.candidates_text(len(found.rows))}: {report.outcomes_text(found)}")
+    say(f"{wording.candidates_text(len(found.rows))}: {wording.outcomes_text(found)}")
 
 
 def report_page(

@@ -27,7 +27,7 @@ from liftpy.cli.spaces import asked_space
 from liftpy.constraints.device import DEFAULT_DEVICE, PROFILE, Device
 from liftpy.constraints.profile import profiles as all_profiles
 from liftpy.errors import LiftError
-from liftpy.explore.report.tables import in_bytes
+from liftpy.explore.report.wording import in_bytes
 from liftpy.explore.space import survey
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space

@@ -18,7 +18,8 @@ from liftpy.cli.pulse import MINUTE, Pulse, clock
 from liftpy.cli.pulse import pulse as beating
 from liftpy.cli.screen import console
 from liftpy.explore.campaign.run import Progress
-from liftpy.explore.report.tables import COLOURS, in_time, short
+from liftpy.explore.report.tables import COLOURS
+from liftpy.explore.report.wording import in_time, short
 
 BAR = 24  # characters
 REASONS = 3  # the number of reasons shown, the most frequent ones

@@ -39,7 +39,7 @@ from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.measurement import TimedRun, run_once
 from liftpy.explore.measure.outcome import WrongResult
-from liftpy.explore.report.tables import in_bytes, in_time
+from liftpy.explore.report.wording import in_bytes, in_time
 from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.files.writing import write_file, write_files
 from liftpy.ir.expr import Program

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from liftpy.constraints.device import Device, check_attached
+from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Sampler
 from liftpy.deadline import Deadline
 from liftpy.errors import (
@@ -32,14 +32,15 @@ from liftpy.explore.campaign.remeasure import remeasure
 from liftpy.explore.campaign.rows import Call, Identity, Row
 from liftpy.explore.campaign.run import CampaignRun, Progress
 from liftpy.explore.campaign.store import Store
-from liftpy.explore.distributed.workers import Workers, connect
+from liftpy.explore.distributed.sites import site_of
+from liftpy.explore.distributed.workers import Workers
 from liftpy.explore.measure.check import TOLERANCE, nothing_compared
 from liftpy.explore.measure.inputs import INPUT_SEED, Inputs, require_inputs
 from liftpy.explore.measure.local import Limits
 from liftpy.explore.measure.meaning import POINTS, expected
 from liftpy.explore.measure.messages import Setup
 from liftpy.explore.measure.outcome import Outcome
-from liftpy.explore.measure.pool import Executor, LocalExecutor, LocalPool
+from liftpy.explore.measure.pool import LocalPool
 from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.explore.space.plainest import PLAIN, begun_with, each_once, plainest
 from liftpy.explore.space.precision import within_error
@@ -299,7 +300,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
         program = closed(program, sizes)
         require_inputs(program)
         begun = begun_in(Path(db))
-        site = opened.enter_context(site_of(device, workers, begun, deadline))
+        site = opened.enter_context(site_of(device, workers, begun, deadline.left))
         lag, first, direct_first = site.lag, PLAIN, DIRECT_FIRST
         if begun is not None:
             lag, first, direct_first = (
@@ -439,22 +440,6 @@ def begun_in(path: Path) -> Identity | None:
             return None
     with CampaignReader.read(path) as there:
         return there.identity
-
-
-def site_of(
-    device: Device | str | None,
-    workers: Workers | None,
-    begun: Identity | None,
-    deadline: Deadline,
-) -> AbstractContextManager[Executor]:
-    """The executor of a campaign: this machine, or the workers of a cluster."""
-    if workers is None:
-        target = device if isinstance(device, Device) else find_device(device)
-        check_attached(target)
-        return nullcontext(LocalExecutor(target, None if begun is None else setting(begun, "lag")))
-    known = None if begun is None else (Device.from_json(begun.device), begun.devices)
-    patience = min(workers.patience, deadline.left)
-    return connect(replace(workers, patience=patience), known)
 
 
 @dataclass(frozen=True)

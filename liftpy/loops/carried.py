@@ -7,71 +7,21 @@ one as a snapshot (`liftpy.loops.in_place`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from liftpy.ir.expr import Expr, Lambda
-from liftpy.ir.nat import ZERO, Nat, var
-from liftpy.ir.pull import Parts, Pull, Value
-from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
+from liftpy.ir.nat import ZERO, Nat
+from liftpy.ir.pull import Pull, Value
+from liftpy.ir.types import ArrayType
 from liftpy.loops.nest import Snapshot
+from liftpy.loops.stepping import Stepping, memories_of, vectors
+from liftpy.loops.viewing import Env
 from liftpy.primitives import IterateSeq, ScanSeq, Slide, SlideSeq
 from liftpy.primitives.map import array_of
-from liftpy.views.access import Load, Memory
-
-if TYPE_CHECKING:
-    from liftpy.loops.emit import Emitter, Env
-
-
-class Vector(Pull):
-    """A pull array that is a vector: its lanes are stored together."""
-
-
-def vectors(t: Type, value: Value) -> Value:
-    """A value with its vectors marked as such."""
-    match t:
-        case VectorType():
-            return Vector(value.length, value.__getitem__)
-        case ArrayType(element, _):
-            return Pull(value.length, lambda i: vectors(element, value[i]))
-        case TupleType(elements):
-            return tuple(vectors(e, value[k]) for k, e in enumerate(elements))
-        case _:
-            return value
-
-
-def memories_of(value: Value) -> list[Memory]:
-    """The memories that a destination consists of."""
-    match value:
-        case Pull():
-            return memories_of(value[ZERO])
-        case Parts() | tuple():
-            return [m for part in value for m in memories_of(part)]
-        case _:
-            return [value.memory]
-
-
-def anywhere(value: Value) -> Value:
-    """The element of a pull array at unknown indices."""
-    depth = 0
-    while isinstance(value, Pull):
-        value = value[var(f"any{depth}", 0, int(value.length) - 1)]
-        depth += 1
-    return value
-
-
-def is_private(dest: Value) -> bool:
-    """Whether a destination is in the work-item's registers, with a place for every scalar."""
-    match anywhere(dest):
-        case Parts(pairs):
-            return is_private(pairs)
-        case tuple(parts):
-            return all(map(is_private, parts))
-        case place:  # behind a condition, not every scalar has one
-            return isinstance(place, Load) and place.memory.space == "private"
+from liftpy.views.access import Load
 
 
 def accumulate(
-    emitter: Emitter,
+    emitter: Stepping,
     dest: Value,
     length: int,
     step: Callable[[Nat, Value], None],
@@ -104,7 +54,7 @@ def as_of(value: Value, snapshot: int) -> Value:
 
 
 def fold(
-    emitter: Emitter,
+    emitter: Stepping,
     f: Lambda,
     init: Expr,
     xs: Expr,
@@ -125,14 +75,14 @@ def fold(
     accumulate(emitter, dest, int(source.length), step, unroll=unroll)
 
 
-def scan(emitter: Emitter, fun: ScanSeq, init: Expr, xs: Expr, env: Env, dest: Pull) -> None:
+def scan(emitter: Stepping, fun: ScanSeq, init: Expr, xs: Expr, env: Env, dest: Pull) -> None:
     """A scan: a fold that stores its accumulator after each step."""
     t = init.type
     held = emitter.registers("acc", t)
     fold(emitter, fun.f, init, xs, env, held, lambda k: emitter.copy(vectors(t, held), dest[k]))
 
 
-def iterate(emitter: Emitter, fun: IterateSeq, x: Expr, env: Env, dest: Value) -> None:
+def iterate(emitter: Stepping, fun: IterateSeq, x: Expr, env: Env, dest: Value) -> None:
     """An iteration in registers: a fold whose steps read only the accumulator."""
     emitter.generate(x, env, dest)
     (param,) = fun.f.params
@@ -143,7 +93,7 @@ def iterate(emitter: Emitter, fun: IterateSeq, x: Expr, env: Env, dest: Value) -
     accumulate(emitter, dest, int(fun.times), step)
 
 
-def slide(emitter: Emitter, fun: SlideSeq, xs: Expr, env: Env, dest: Pull) -> None:
+def slide(emitter: Stepping, fun: SlideSeq, xs: Expr, env: Env, dest: Pull) -> None:
     """Windows in registers: each step moves the shared elements and loads `step` new ones.
 
     Element `j` of window `i + 1` is element `j + step` of window `i` (proof: tests/contracts).

@@ -25,7 +25,7 @@ from liftpy.explore.measure.pareto import rule
 from liftpy.explore.measure.reference import Reference
 from liftpy.explore.report.plot import drawn
 from liftpy.explore.report.scale import Scale
-from liftpy.explore.report.tables import in_time
+from liftpy.explore.report.wording import in_time
 from liftpy.explore.search import SEARCHES
 from tests.cli.said import PROGRAM
 from tests.explore.spaces import small_space

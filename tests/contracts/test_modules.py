@@ -1,16 +1,19 @@
-"""Modules are neither too long to read nor too short to stand alone."""
+"""Modules are neither too long to read nor too short to stand alone, and no two need each other."""
 
 import ast
 from collections import Counter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import liftpy
 
 ROOT = Path(liftpy.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in ROOT.rglob("*.py")}
 
-#: Operators of naturals build naturals; calls, functions and substitution are defined by each other:
-#: a cut would make an import cycle.
+#: Operators of naturals build naturals; calls, functions and substitution are defined by each
+#: other: a cut would make an import cycle.
 LONG = {"ir/nat.py", "ir/expr.py"}
 
 #: Modules that are run or imported by name, and families of rules.
@@ -32,7 +35,22 @@ def imported():
 
 
 def dotted(name):
-    return ".".join(("liftpy", *Path(name).with_suffix("").parts))
+    return ".".join(("liftpy", *Path(name).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def needs(text, modules):
+    """The modules that a module imports: anywhere in it, for type checkers only, or by name."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.ImportFrom(module=str(source)):
+                full = {f"{source}.{a.name}" for a in node.names}
+                yield from {name if name in modules else source for name in full} & modules
+            case ast.Import():
+                yield from {a.name for a in node.names} & modules
+            case ast.Call(func=ast.Name("needing"), args=args):
+                yield from {a.value for a in args if isinstance(a, ast.Constant)} & modules
+            case _:
+                pass
 
 
 def test_a_module_has_at_most_500_lines():
@@ -47,3 +65,24 @@ def test_a_module_that_only_one_other_imports_is_not_tiny():
     }
     uses = Counter(imported())
     assert {name for name in tiny if uses[dotted(name)] < 2} == set(SHORT)
+
+
+def test_no_cycle_of_imports_hides():
+    """Not behind `TYPE_CHECKING`, in a function, or in the name of a module (`needing`) either.
+
+    import-linter sees rooms and those modules that its contracts name; this sees all modules.
+    """
+    texts = {dotted(name): text for name, text in MODULES.items()}
+    graph = {name: set(needs(text, texts.keys())) for name, text in texts.items()}
+    assert len(graph["liftpy"]) > 20, "what only type checkers see is not read"
+    assert "liftpy.explore.report.page" in graph["liftpy.explore.report.tables"]
+    TopologicalSorter(graph).prepare()  # CycleError has the modules of a cycle
+
+
+def test_a_cycle_for_type_checkers_is_one():
+    first = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from liftpy.b import B\n"
+    second = "def f():\n    from liftpy import a\n"
+    modules = {"liftpy.a": first, "liftpy.b": second}
+    graph = {name: set(needs(text, modules.keys())) for name, text in modules.items()}
+    with pytest.raises(CycleError):
+        TopologicalSorter(graph).prepare()

@@ -34,7 +34,8 @@ from liftpy.explore.campaign.replay import replay, stored_candidate
 from liftpy.explore.campaign.schema import digest
 from liftpy.explore.campaign.seals import seal
 from liftpy.explore.campaign.store import Store
-from liftpy.explore.distributed.workers import Workers, connect
+from liftpy.explore.distributed.sites import connect
+from liftpy.explore.distributed.workers import Workers
 from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.local import Measurer

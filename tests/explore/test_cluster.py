@@ -20,10 +20,11 @@ from distributed import Client
 from distributed.comm.core import CommClosedError
 
 from liftpy.errors import ClusterRefused, DeviceRefused
-from liftpy.explore import exploring
 from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.distributed import sites
 from liftpy.explore.distributed.pool import ClusterPool
-from liftpy.explore.distributed.workers import Workers, connect
+from liftpy.explore.distributed.sites import connect
+from liftpy.explore.distributed.workers import Workers
 from liftpy.explore.exploring import explore
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.local import BENCH, Limits
@@ -200,7 +201,7 @@ def test_what_is_waited_for_is_said_before_it_is_waited_for():
 
 
 OLD = """
-from liftpy.explore.distributed import board
+from liftpy.explore.distributed import board, sites
 from liftpy.explore.distributed.board import dask_setup
 board.VERSION = "0.0.9"
 """
@@ -218,7 +219,7 @@ def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(scheduler, tmp
         made.append(connect(*given))
         return made[-1]
 
-    monkeypatch.setattr(exploring, "connect", connected)
+    monkeypatch.setattr(sites, "connect", connected)
     path = tmp_path / "pocl.db"
     notes = []
     with ExitStack() as opened:

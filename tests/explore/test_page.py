@@ -26,6 +26,7 @@ from liftpy.explore.campaign.rows import Call, Identity, Row
 from liftpy.explore.measure.outcome import KINDS
 from liftpy.explore.measure.pareto import rule
 from liftpy.explore.report import tables as report
+from liftpy.explore.report import wording
 from liftpy.explore.report.labels import Rectangle, beside, short_ids
 from liftpy.explore.report.plot import drawn
 from liftpy.explore.report.scale import Scale
@@ -179,7 +180,7 @@ def test_page_and_plot_show_one_front_and_say_its_rule_and_its_names(tmp_path):
     marks = {a["data-id"] for a in page.found["circle"] if "best" in (a["class"] or "")}
     assert marks == {r.id for r in front}
     assert rule("peak") in page.text
-    assert f"least peak{report.in_bytes(3000)}" in re.sub(r"\s*\n\s*", "", page.text)
+    assert f"least peak{wording.in_bytes(3000)}" in re.sub(r"\s*\n\s*", "", page.text)
     figure = drawn(NOISY, "peak")
     (axes,) = figure.axes
     *_, best = axes.collections
@@ -371,7 +372,7 @@ def test_every_outcome_is_readable_in_80_columns_and_disturbed_times_are_counted
     assert all(len(line) <= 80 for line in lines)
     for one in found.rows:
         assert any(line.split()[:2] == [one.id, one.outcome] for line in lines)
-    assert report.outcomes_text(found).endswith("1 defect; 1 of 1 disturbed")
+    assert wording.outcomes_text(found).endswith("1 defect; 1 of 1 disturbed")
     assert [one["disturbed"] for one in report.candidates_json(found)] == [True] + [False] * len(
         odd
     )

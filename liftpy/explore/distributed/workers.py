@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from liftpy.constraints.device import Device
-from liftpy.explore.optional import needing
-
-if TYPE_CHECKING:
-    from liftpy.explore.distributed.pool import ClusterExecutor
 
 RESOURCE = "DEVICE"
 """The dask resource that a worker with a device offers: `--resources "DEVICE=1"`."""
@@ -36,13 +29,3 @@ class Workers:
     expected: int = 1
     patience: float = PATIENCE
     note: Callable[[str], None] = lambda _: None
-
-
-def connect(
-    workers: Workers, known: tuple[Device, tuple[Device, ...]] | None = None
-) -> ClusterExecutor:
-    """The cluster; raises LiftError without dask, which is an extra and is imported here."""
-    module = needing(
-        "distributed", "cluster", "liftpy.explore.distributed.pool", "a campaign on workers"
-    )
-    return module.ClusterExecutor(workers, known)

@@ -29,7 +29,7 @@ from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.pareto import front, rule
 from liftpy.explore.report.labels import Rectangle, beside, leader, short_ids
 from liftpy.explore.report.scale import Scale, unit_of_axis
-from liftpy.explore.report.tables import (
+from liftpy.explore.report.wording import (
     FIGURES,
     disturbed_text,
     in_figure,

@@ -20,7 +20,7 @@ from liftpy.explore.campaign.rows import Row
 from liftpy.explore.measure.pareto import front, rule
 from liftpy.explore.report.labels import Rectangle, beside, leader, short_ids
 from liftpy.explore.report.scale import Scale, unit_of_axis
-from liftpy.explore.report.tables import in_figure, in_time
+from liftpy.explore.report.wording import in_figure, in_time
 from liftpy.files.writing import write_file
 from liftpy.rewrite.skeleton import FAMILY
 

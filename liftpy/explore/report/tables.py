@@ -16,17 +16,19 @@ from liftpy.explore.campaign.hypervolume import Box, growth
 from liftpy.explore.campaign.rows import ERROR, Row
 from liftpy.explore.measure.outcome import Kind
 from liftpy.explore.measure.pareto import rule
-from liftpy.explore.measure.samples import Interval
 from liftpy.explore.optional import needing
-from liftpy.explore.space.settings import Settings
+from liftpy.explore.report.wording import (
+    FIGURES,
+    in_figure,
+    in_span,
+    in_time,
+    settings_text,
+    short,
+)
 
-FIGURES = ("peak", "allocated", "scratch", "local", "private")
 NARROW_FIGURES = ("peak", "scratch")
 WIDE = 120
 """The width of a terminal, in columns, from which tables show every figure."""
-
-REASON = 100
-"""The most characters of a reason in a table."""
 
 
 COLOURS: dict[Kind | str, str] = {
@@ -190,76 +192,6 @@ def curve_table(fastest: Sequence[int | None], volumes: Sequence[float]) -> Tabl
             table.add_row(str(k), in_time(now[0]), f"{now[1]:.3f}")
         before = now
     return table
-
-
-def candidates_text(count: int) -> str:
-    """A number of candidates in words: `1 candidate`, `3 candidates`."""
-    return "1 candidate" if count == 1 else f"{count} candidates"
-
-
-def counts_text(counts: dict[str, int]) -> str:
-    """The number of each outcome in one line: `57 measured, 3 timed_out`."""
-    return ", ".join(f"{n} {kind}" for kind, n in counts.items()) or "nothing yet"
-
-
-def outcomes_text(campaign: Campaign) -> str:
-    """The outcomes of a campaign in one line, and how many measurements were disturbed."""
-    counted = counts_text(campaign.counts)
-    disturbed = disturbed_text(campaign)
-    return f"{counted}; {disturbed}" if disturbed else counted
-
-
-def disturbed_text(campaign: Campaign) -> str:
-    """How many measured candidates were disturbed: `3 of 100 disturbed`; empty if none."""
-    measured = [row for row in campaign.rows if row.outcome == "measured"]
-    n = sum(row.disturbed for row in measured)
-    return f"{n} of {len(measured)} disturbed" if n else ""
-
-
-def settings_text(settings: Settings) -> str:
-    """Settings in the form that `--set` takes."""
-    return " ".join(f"{name}={value}" for name, value in settings.items())
-
-
-def in_time(nanoseconds: int | None) -> str:
-    """A time as text, in a suitable unit."""
-    if nanoseconds is None:
-        return ""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if nanoseconds >= size:
-            return f"{nanoseconds / size:.3f} {unit}"
-    return f"{nanoseconds} ns"
-
-
-def in_span(span: Interval | None) -> str:
-    """The ends of an interval relative to its median: `-1 +3 %`."""
-    if span is None or not span.middle:
-        return ""
-    low, high = (100 * (end - span.middle) / span.middle for end in (span.low, span.high))
-    return f"{low:+.0f} {high:+.0f} %"
-
-
-def in_bytes(size: int | None) -> str:
-    """A size in bytes as text, in a suitable unit."""
-    if size is None:
-        return ""
-    for unit, bits in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if size >= 1 << bits:
-            return f"{size / (1 << bits):.2f} {unit}"
-    return f"{size} B"
-
-
-def in_figure(axis: str, value: float | None) -> str:
-    """A figure of an axis as text: a size in bytes in a suitable unit, or an error."""
-    if axis != ERROR or value is None:
-        return in_bytes(None if value is None else int(value))
-    return f"{value:.1e}"
-
-
-def short(text: str) -> str:
-    """The first line of a text, cut to `REASON` characters."""
-    line = next(iter(text.strip().splitlines()), "")
-    return line if len(line) <= REASON else f"{line[: REASON - 1].rstrip()}…"
 
 
 def plot(campaign: Campaign, axis: str, path: Path) -> None:

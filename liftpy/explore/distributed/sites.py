@@ -1,0 +1,42 @@
+"""Where a campaign measures: on this machine, or on the workers of a cluster."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+
+from liftpy.constraints.device import Device, check_attached
+from liftpy.explore.campaign.differences import setting
+from liftpy.explore.campaign.rows import Identity
+from liftpy.explore.distributed.workers import Workers
+from liftpy.explore.measure.pool import Executor, LocalExecutor
+from liftpy.explore.optional import needing
+from liftpy.opencl.devices import find_device
+
+
+def site_of(
+    device: Device | str | None,
+    workers: Workers | None,
+    begun: Identity | None,
+    seconds: float,
+) -> AbstractContextManager[Executor]:
+    """The executor of a campaign, which waits for workers for at most `seconds`.
+
+    `begun` is the identity of the campaign that is resumed.
+    """
+    if workers is None:
+        target = device if isinstance(device, Device) else find_device(device)
+        check_attached(target)
+        return nullcontext(LocalExecutor(target, None if begun is None else setting(begun, "lag")))
+    known = None if begun is None else (Device.from_json(begun.device), begun.devices)
+    return connect(replace(workers, patience=min(workers.patience, seconds)), known)
+
+
+def connect(
+    workers: Workers, known: tuple[Device, tuple[Device, ...]] | None = None
+) -> AbstractContextManager[Executor]:
+    """The cluster; raises LiftError without dask, which is an extra and is imported here."""
+    module = needing(
+        "distributed", "cluster", "liftpy.explore.distributed.pool", "a campaign on workers"
+    )
+    return module.ClusterExecutor(workers, known)

@@ -1,0 +1,83 @@
+"""Figures, times, counts and settings as text."""
+
+from __future__ import annotations
+
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.rows import ERROR
+from liftpy.explore.measure.samples import Interval
+from liftpy.explore.space.settings import Settings
+
+FIGURES = ("peak", "allocated", "scratch", "local", "private")
+
+REASON = 100
+"""The most characters of a reason in a table."""
+
+
+def candidates_text(count: int) -> str:
+    """A number of candidates in words: `1 candidate`, `3 candidates`."""
+    return "1 candidate" if count == 1 else f"{count} candidates"
+
+
+def counts_text(counts: dict[str, int]) -> str:
+    """The number of each outcome in one line: `57 measured, 3 timed_out`."""
+    return ", ".join(f"{n} {kind}" for kind, n in counts.items()) or "nothing yet"
+
+
+def outcomes_text(campaign: Campaign) -> str:
+    """The outcomes of a campaign in one line, and how many measurements were disturbed."""
+    counted = counts_text(campaign.counts)
+    disturbed = disturbed_text(campaign)
+    return f"{counted}; {disturbed}" if disturbed else counted
+
+
+def disturbed_text(campaign: Campaign) -> str:
+    """How many measured candidates were disturbed: `3 of 100 disturbed`; empty if none."""
+    measured = [row for row in campaign.rows if row.outcome == "measured"]
+    n = sum(row.disturbed for row in measured)
+    return f"{n} of {len(measured)} disturbed" if n else ""
+
+
+def settings_text(settings: Settings) -> str:
+    """Settings in the form that `--set` takes."""
+    return " ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def in_time(nanoseconds: int | None) -> str:
+    """A time as text, in a suitable unit."""
+    if nanoseconds is None:
+        return ""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.3f} {unit}"
+    return f"{nanoseconds} ns"
+
+
+def in_span(span: Interval | None) -> str:
+    """The ends of an interval relative to its median: `-1 +3 %`."""
+    if span is None or not span.middle:
+        return ""
+    low, high = (100 * (end - span.middle) / span.middle for end in (span.low, span.high))
+    return f"{low:+.0f} {high:+.0f} %"
+
+
+def in_bytes(size: int | None) -> str:
+    """A size in bytes as text, in a suitable unit."""
+    if size is None:
+        return ""
+    for unit, bits in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << bits:
+            return f"{size / (1 << bits):.2f} {unit}"
+    return f"{size} B"
+
+
+def in_figure(axis: str, value: float | None) -> str:
+    """A figure of an axis as text: a size in bytes in a suitable unit, or an error."""
+    if axis != ERROR or value is None:
+        return in_bytes(None if value is None else int(value))
+    return f"{value:.1e}"
+
+
+def short(text: str) -> str:
+    """The first line of a text, cut to `REASON` characters."""
+    line = next(iter(text.strip().splitlines()), "")
+    return line if len(line) <= REASON else f"{line[: REASON - 1].rstrip()}…"
