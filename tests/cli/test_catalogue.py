@@ -58,13 +58,13 @@ def test_the_table_of_commands_is_what_the_modules_register():
 
 
 LIGHT = {
-    ("--help",): "numpy liftpy.ir liftpy.explore rich",
-    ("--version",): "numpy liftpy.ir liftpy.primitives rich",
+    ("--help",): "numpy liftpy.ir.nat liftpy.explore rich",
+    ("--version",): "numpy liftpy.ir.nat liftpy.primitives rich",
     ("explore", "--help"): "pyopencl",
     ("devices", "--profiles"): "pyopencl",
     ("workloads",): "z3 pyopencl sqlite3 liftpy.pipeline liftpy.semantics",
     ("rules",): "z3 pyopencl sqlite3 liftpy.pipeline liftpy.semantics",
-    ("winograd",): "z3 pyopencl lark sqlite3 liftpy.ir liftpy.explore",
+    ("winograd",): "z3 pyopencl lark sqlite3 liftpy.ir.nat liftpy.explore",
     ("primitives", "slide"): "z3 pyopencl sqlite3 liftpy.pipeline",
     (
         "show",
