@@ -13,7 +13,7 @@ from liftpy.cli.options import JsonFlag
 from liftpy.cli.screen import say, show_json
 from liftpy.errors import UnknownName
 from liftpy.ir.expr import Primitive
-from liftpy.ir.scalars import ANY_SCALAR, FLOAT_OPERATORS, LOGICAL, OPERATORS
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.types import SCALARS
 from liftpy.language.embedded import lang
 from liftpy.language.embedded.lang import PRELUDE
@@ -168,17 +168,16 @@ def word_json(name: str) -> dict[str, Any]:
 
 def operator_json(name: str) -> dict[str, Any]:
     """The entry of an operator on scalars: its types and its syntax."""
-    arity, truth = OPERATORS[name]
+    record = OPERATORS[name]
+    arity = record.arity
     letters = ("condition", "then", "otherwise") if name == "select" else ("x", "y")[:arity]
     infix = (arity == 2 and not name[0].isalpha()) or name in ("and", "or")
     text = f" {name} ".join(letters) if infix else f"{name}({', '.join(letters)})"
     if name in ("neg", "not"):
         text = "-x" if name == "neg" else "not x"
-    of = "floats" if name in FLOAT_OPERATORS else "bools" if name in LOGICAL else "numbers"
-    if name in ANY_SCALAR:
-        of = "numbers or bools"
+    of = "numbers or bools" if record.operands == "scalars" else record.operands
     takes = "bool, a, a" if name == "select" else ", ".join("a" * arity)
-    gives = name if name in SCALARS else "bool" if truth else "a"
+    gives = name if name in SCALARS else "bool" if record.truth else "a"
     return {
         "name": name,
         "summary": f"An operator on {of}; those of type `a` have one type.",

@@ -20,9 +20,9 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from liftpy.errors import ArgumentRefused, TypeRefused, Unsatisfiable, plural
 from liftpy.ir.constraint import Constraint, Equal
 from liftpy.ir.nat import Nat
+from liftpy.ir.operators import OPERATORS, type_of_operator
 from liftpy.ir.provided import TRACE, Evaluation
 from liftpy.ir.pull import Reader, Value
-from liftpy.ir.scalars import REFERENCE_OPERATORS, type_of_operator
 from liftpy.ir.types import (
     ScalarType,
     TupleType,
@@ -792,7 +792,7 @@ class ScalarOp(Primitive):
         return read.operate(self.op, args)
 
     def reference(self, *args: Any) -> Any:
-        return REFERENCE_OPERATORS[self.op](*args)
+        return OPERATORS[self.op].reference(*args)
 
     def __str__(self) -> str:
         return self.op

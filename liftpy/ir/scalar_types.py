@@ -1,7 +1,8 @@
 """The scalar types: one record each, which every room reads.
 
-A new scalar type is a record here, and a name in `ir/types.py`. What arithmetic on it means is in
-`ir/scalars.py`; what its arithmetic needs in C, in `opencl/scalars.py`.
+A new scalar type is a record here, and a name in `ir/types.py`. What its values are is in
+`ir/scalars.py`, what arithmetic on them means in `ir/operators.py`, and what it needs in C in
+`opencl/scalars.py`.
 """
 
 from __future__ import annotations

@@ -13,22 +13,20 @@ import math
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.types import FLOATS, INTEGERS, SCALARS, ScalarType, integer_range
 from liftpy.loops.terms import tests_of
 from liftpy.loops.tree import RangeTest
 from liftpy.views.access import Apply, Choice, Constant, Load, Term
 
-NEUTRAL: dict[str, float] = {"+": 0, "-": 0, "*": 1, "max": -math.inf, "min": math.inf}
-"""The right operand with which an operator has no effect."""
-
-COMMUTATIVE = frozenset({"+", "*", "max", "min"})
 KEEPS_ZERO = frozenset({"neg", "abs", "sqrt", "floor", "ceil", *SCALARS})
 """Operators that return 0 for 0."""
 
 
 def neutral(op: str, t: ScalarType) -> float | None:
     """The neutral right operand of an operator on a type; None if there is none."""
-    value = NEUTRAL.get(op)
+    record = OPERATORS.get(op)
+    value = None if record is None else record.neutral
     if value is None or t in FLOATS or math.isfinite(value):
         return value
     if t not in INTEGERS:
@@ -72,7 +70,7 @@ class Silent:
                 tests: Tests = {}
                 for one, other in ((left, right), (right, left)):
                     equal = self.equal(other, unit)
-                    if equal and (one is left or op in COMMUTATIVE):
+                    if equal and (one is left or OPERATORS[op].commutative):
                         tests |= of_all(self.unchanged(place, one), equal) or {}
                 return tests
             case _:

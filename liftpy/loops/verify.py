@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat, Var
-from liftpy.ir.scalars import OPERATORS, operator_type
+from liftpy.ir.operators import OPERATORS, operator_type
 from liftpy.ir.types import BOOL, F32, FLOATS, SCALARS, STORAGE
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
@@ -228,7 +228,7 @@ def _of_cell(cell: Cell, scope: Scope) -> Iterator[str]:
 def _of_operator(value: Operate) -> Iterator[str]:
     """What is wrong with an operator's operands."""
     op, args = value.op, value.parts
-    if op not in OPERATORS or len(args) != OPERATORS[op][0]:
+    if op not in OPERATORS or len(args) != OPERATORS[op].arity:
         yield f"`{op}` of {len(args)} operands"
         return
     if op in SCALARS:

@@ -10,16 +10,19 @@ from __future__ import annotations
 import math
 import re
 
+from liftpy.ir.operators import COMPARISONS, OPERATORS
 from liftpy.ir.scalar_types import RECORDS
-from liftpy.ir.scalars import COMPARISONS, LOGICAL, stored_bits
+from liftpy.ir.scalars import stored_bits
 from liftpy.ir.types import BOOL, FLOATS, INTEGERS, SCALAR_BYTES, SCALARS, STORAGE, ScalarType
 from liftpy.loops.tree import Const, Operate, Value
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, vector_type
 
-INFIX = {"+", "-", "*", "/", *COMPARISONS}
-#: The C functions for operators that are printed as calls: for floats, and for integers.
-CALLS = {"min": ("fmin", "min"), "max": ("fmax", "max"), "abs": ("fabs", "")}
-WRAPPING = {"+", "-", "*", "neg"}
+#: The binary operators on numbers that C writes with a sign.
+INFIX = frozenset(
+    name
+    for name, record in OPERATORS.items()
+    if record.arity == 2 and record.operands != "bools" and not record.c.isidentifier()
+)
 WORDS = {32: "uint", 64: "ulong"}
 """The unsigned integers with as many bits as the base of a storage type."""
 MASKS = {1: "char", 2: "short", 4: "int", 8: "long"}
@@ -67,28 +70,26 @@ def operator_c(op: str, args: list[C], values: tuple[Value, ...], width: int = 1
         return convert(args[0], t, SCALARS[op], width)
     if op == "select":
         return Ternary(condition(args[0], values[0], t, width), args[1], args[2])
-    if op in LOGICAL:
+    record = OPERATORS[op]
+    if record.operands == "bools":
         return logical(op, args, width)
     if op in COMPARISONS:
-        return truth(Infix(op, *args), width)
-    if t in INTEGERS and op in WRAPPING:
+        return truth(Infix(record.c, *args), width)
+    if t in INTEGERS and record.wraps:
         return wrapped(op, args, t, width)
     if op in {"/", "%"} and t in INTEGERS:
         return divided(op, args, values[1], t, width)
     if op == "abs" and t in INTEGERS:  # OpenCL's abs returns an unsigned integer
-        args, op = [args[0], wrapped("neg", args, t, width)], "max"
-    if op in INFIX:
-        return Infix(op, *args)
-    if op == "neg":
-        return Prefix("-", args[0])
-    if op == "%":
-        return CallC("fmod", tuple(args))
+        args, record = [args[0], wrapped("neg", args, t, width)], OPERATORS["max"]
+    written = (t in INTEGERS and record.c_integers) or record.c
+    if not written.isidentifier():
+        return Infix(written, *args) if len(args) > 1 else Prefix(written, args[0])
     if is_narrow(t) and width == 1:  # in C, a choice between short integers is an int
         args = [
             CallC(f"({vector_type(t.name, 1)})", (a,)) if isinstance(a, Ternary) else a
             for a in args
         ]
-    return CallC(CALLS.get(op, (op, op))[t in INTEGERS], tuple(args))
+    return CallC(written, tuple(args))
 
 
 def wrapped(op: str, args: list[C], t: ScalarType, width: int) -> C:
@@ -106,14 +107,14 @@ def wrapped(op: str, args: list[C], t: ScalarType, width: int) -> C:
 
     if op == "neg":
         return CallC(back, (Infix("-", Text(f"({unsigned})0"), bits(args[0])),))
-    return CallC(back, (Infix(op, *map(bits, args)),))
+    return CallC(back, (Infix(OPERATORS[op].c, *map(bits, args)),))
 
 
 def divided(op: str, args: list[C], divisor: Value, t: ScalarType, width: int) -> C:
     """A quotient or a remainder of integers."""
     kind = vector_type(t.name, width)
     if isinstance(divisor, Const) and divisor.value not in {0, -1}:
-        plain = Infix(op, *args)
+        plain = Infix(OPERATORS[op].c_integers or OPERATORS[op].c, *args)
         return CallC(f"({kind})", (plain,)) if is_narrow(t) and width == 1 else plain
     return CallC(f"{'quotient' if op == '/' else 'rest'}_{kind}", tuple(args))
 
@@ -128,11 +129,11 @@ def truth(comparison: C, width: int) -> C:
 
 def logical(op: str, args: list[C], width: int) -> C:
     """`and`, `or`, `not`."""
+    record = OPERATORS[op]
     if width == 1:
-        return Prefix("!", args[0]) if op == "not" else Infix({"and": "&&", "or": "||"}[op], *args)
-    if op == "not":
-        return Infix("^", args[0], CallC(f"({vector_type(BOOL.name, width)})", (Text("1"),)))
-    return Infix({"and": "&", "or": "|"}[op], *args)
+        return Infix(record.c, *args) if len(args) > 1 else Prefix(record.c, args[0])
+    true = CallC(f"({vector_type(BOOL.name, width)})", (Text("1"),))
+    return Infix(record.c_vectors, args[0], *(args[1:] or [true]))
 
 
 def condition(c: C, value: Value, t: ScalarType, width: int) -> C:

@@ -28,8 +28,9 @@ from liftpy.ir.expr import (
     fresh,
     substitute,
 )
-from liftpy.ir.scalars import LARGEST, REFERENCE_OPERATORS
-from liftpy.ir.types import FLOATS, ScalarType
+from liftpy.ir.operators import OPERATORS
+from liftpy.ir.scalars import LARGEST
+from liftpy.ir.types import FLOATS
 from liftpy.ir.walk import every_part
 
 # --- expressions as sums ------------------------------------------------------------------------
@@ -217,7 +218,7 @@ def value(expr: Expr) -> float | None:
         case FunCall(ScalarOp(op), args):
             values = [value(a) for a in args]
             try:
-                return None if None in values else REFERENCE_OPERATORS[op](*values)
+                return None if None in values else OPERATORS[op].reference(*values)
             except ArithmeticError:
                 return None
         case _:
@@ -226,16 +227,14 @@ def value(expr: Expr) -> float | None:
 
 # --- what is neutral among finite numbers -------------------------------------------------------
 
-EXTREMES = {"max": -1, "min": 1}
-
 
 def finite_neutral(f: UserFun) -> float | None:
     """The finite number that is neutral to a maximum or minimum; None for other functions."""
     match f.body:
-        case FunCall(ScalarOp(op), args) if op in EXTREMES and set(args) == set(f.params):
-            t = f.body.type
-            if isinstance(t, ScalarType) and t in FLOATS:
-                return EXTREMES[op] * float(LARGEST[t.name])
-            return None
+        case FunCall(ScalarOp(op), args) if set(args) == set(f.params):
+            t, unit = f.body.type, OPERATORS[op].neutral
+            if unit is None or math.isfinite(unit) or t not in FLOATS:
+                return None
+            return math.copysign(float(LARGEST[str(t)]), unit)
         case _:
             return None

@@ -23,7 +23,7 @@ from liftpy.ir.expr import (
     Tuple,
     UserFun,
 )
-from liftpy.ir.scalars import COMPARISONS, LOGICAL
+from liftpy.ir.operators import COMPARISONS, LOGICAL
 from liftpy.ir.types import FLOATS
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Map, Reduce, Unzip, Zip

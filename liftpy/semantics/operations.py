@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import FLOATS, STORAGE, ScalarType, Type
 
@@ -72,30 +73,7 @@ def convert(a: Any, t: Any) -> Any:
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
+    **{name: getattr(np, record.numpy) for name, record in OPERATORS.items() if record.numpy},
     "/": quotient,
     "%": rest,
-    "min": np.fmin,
-    "max": np.fmax,
-    "neg": np.negative,
-    "abs": np.abs,
-    "sqrt": np.sqrt,
-    "exp": np.exp,
-    "log": np.log,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tanh": np.tanh,
-    "pow": np.power,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "<": np.less,
-    "<=": np.less_equal,
-    "==": np.equal,
-    "!=": np.not_equal,
-    "and": np.logical_and,
-    "or": np.logical_or,
-    "not": np.logical_not,
-    "select": np.where,
 }

@@ -8,13 +8,13 @@ underflows.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import z3
 
 from liftpy.ir.denote import denote
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.pull import Value
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import FLOATS, Type
@@ -34,19 +34,11 @@ FORMATS = {
     if record.kind == "float"
 }
 
-ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "neg": operator.neg,
-}
-
+#: The operators that z3 interprets for numbers: z3's functions of floats, which round.
 ROUNDED: dict[str, Callable[..., Any]] = {
-    "+": z3.fpAdd,
-    "-": z3.fpSub,
-    "*": z3.fpMul,
-    "/": z3.fpDiv,
+    name: getattr(z3, record.z3)
+    for name, record in OPERATORS.items()
+    if record.z3 and record.operands == "numbers"
 }
 
 
@@ -73,7 +65,7 @@ class RealReader(SymbolicReader):
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         terms = [self.scalar(a) for a in args]
-        if op not in ARITHMETIC or not isinstance(terms[0], z3.ArithRef | z3.FPRef):
+        if op not in ROUNDED or not isinstance(terms[0], z3.ArithRef | z3.FPRef):
             return super().operate(op, args)
         if op == "/":
             self.divisors.append(terms[1])
@@ -81,7 +73,7 @@ class RealReader(SymbolicReader):
 
     def computed(self, op: str, terms: list[Any]) -> Any:
         """An operator of arithmetic applied to numbers."""
-        return ARITHMETIC[op](*terms)
+        return OPERATORS[op].reference(*terms)
 
 
 class FloatReader(RealReader):
@@ -96,7 +88,7 @@ class FloatReader(RealReader):
     def computed(self, op: str, terms: list[Any]) -> Any:
         context = self.terms.context
         if op == "neg":
-            return z3.fpNeg(terms[0], context)
+            return ROUNDED[op](terms[0], context)
         return ROUNDED[op](z3.RoundNearestTiesToEven(context), *terms, context)
 
 

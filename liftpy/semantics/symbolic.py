@@ -16,18 +16,18 @@ from typing import Any
 import z3
 
 from liftpy.ir.nat import Nat, NatLike, nat
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.pull import ByName, Index, Parts, Pull, Value, prefixes
-from liftpy.ir.scalars import OPERATORS
 from liftpy.ir.types import BOOL, SCALARS, ArrayType, TupleType, Type, VectorType
 from liftpy.semantics.smt import Terms
 from liftpy.semantics.verdict import Open
 
 #: Operators that z3 knows; each of the others is one unknown function.
+#: The operators that z3 interprets for scalars of any type: all others are unknown functions.
 INTERPRETED: dict[str, Callable[..., Any]] = {
-    "select": z3.If,
-    "and": z3.And,
-    "or": z3.Or,
-    "not": z3.Not,
+    name: getattr(z3, record.z3)
+    for name, record in OPERATORS.items()
+    if record.z3 and record.operands != "numbers"
 }
 
 
@@ -142,7 +142,7 @@ class SymbolicReader(ByName):
         if op in SCALARS:
             sort = self.sort(SCALARS[op])
         else:
-            sort = self.sort(BOOL) if OPERATORS[op][1] else terms[0].sort()
+            sort = self.sort(BOOL) if OPERATORS[op].truth else terms[0].sort()
         return applied(f"operator {op}", terms, sort)
 
     def constant(self, value: float, sort: Any) -> Any:

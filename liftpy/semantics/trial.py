@@ -14,8 +14,8 @@ import zlib
 from functools import lru_cache
 from typing import Any
 
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.pull import Index, Parts, Pull, Value
-from liftpy.ir.scalars import OPERATORS
 from liftpy.ir.types import BOOL, ArrayType, TupleType, Type, VectorType
 from liftpy.semantics.free import FreeReader
 from liftpy.semantics.symbolic import components
@@ -59,7 +59,7 @@ class TrialReader(FreeReader):
             case "!=":
                 return not self.operate("==", args)
             case _:
-                truth = op in OPERATORS and OPERATORS[op][1]
+                truth = op in OPERATORS and OPERATORS[op].truth
                 return self.hashed(f"operator {op}", args, BOOL if truth else None)
 
     def literal(self, value: float, t: Type) -> Value:

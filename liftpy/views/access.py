@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from liftpy.errors import InternalError
 from liftpy.ir.lazy import lazy
 from liftpy.ir.nat import ZERO, Nat, NatLike, greatest, least, nat
+from liftpy.ir.operators import operator_type
 from liftpy.ir.pull import ByName, Known, Parts, Pull, Value, known
-from liftpy.ir.scalars import operator_type
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 
 Space: TypeAlias = Literal["global", "local", "private"]

@@ -10,7 +10,7 @@ import pytest
 from liftpy.constraints.device import Device
 from liftpy.errors import DeviceRefused
 from liftpy.explore.exploring import space_of
-from liftpy.ir.scalars import FLOAT_OPERATORS, LOGICAL
+from liftpy.ir.operators import LOGICAL, OPERATORS
 from liftpy.ir.types import EXTENSIONS, FLOATS, INTEGERS, SCALARS, STORAGE, integer_range
 from liftpy.language.text.program import parse
 from liftpy.opencl.arguments import DTYPES, by_buffer
@@ -106,7 +106,8 @@ def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> No
     if lacks(runtime, t):
         pytest.skip(f"{runtime.platform} has no {t}")
     special = {"pow": "pow(abs(x), y / 8)", "floor": "floor(x)", "ceil": "ceil(x)"}
-    written = [special.get(op, f"{op}(abs(x) / 3)") for op in sorted(FLOAT_OPERATORS)]
+    functions = sorted(op for op, record in OPERATORS.items() if record.operands == "floats")
+    written = [special.get(op, f"{op}(abs(x) / 3)") for op in functions]
     same((t, t), written, form, numbers(t), runtime)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from liftpy.gradient.derivatives import DERIVATIVES, STEPS
-from liftpy.ir.scalars import COMPARISONS, LOGICAL, OPERATORS
+from liftpy.ir.operators import COMPARISONS, LOGICAL, OPERATORS
 from liftpy.ir.types import SCALARS
 from liftpy.language.text.program import parse
 from tests.gradient.differences import agrees_with_differences, gradient_of, meaning

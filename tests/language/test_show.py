@@ -23,7 +23,7 @@ from liftpy.ir.expr import (
     call,
 )
 from liftpy.ir.nat import Nat, nat, var
-from liftpy.ir.scalars import LOGICAL, OPERATORS
+from liftpy.ir.operators import LOGICAL, OPERATORS
 from liftpy.ir.types import (
     BOOL,
     F16,
@@ -110,8 +110,8 @@ def test_every_operator_reads_back():
     c, d, x, y = Param("c", BOOL), Param("d", BOOL), Param("x", F32), Param("y", F32)
     given_ = {1: (x,), 2: (x, y), 3: (c, x, y)}
     logical = {1: (c,), 2: (c, d)}
-    for op, (arity, _) in OPERATORS.items():
-        args = logical[arity] if op in LOGICAL else given_[arity]
+    for op, record in OPERATORS.items():
+        args = (logical if op in LOGICAL else given_)[record.arity]
         if op in SCALARS and (base := STORAGE.get(SCALARS[op])) is not None:
             args = (FunCall(ScalarOp(base.name), args),)
         back(program(FunCall(ScalarOp(op), args), c, d, x, y))

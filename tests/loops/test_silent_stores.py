@@ -10,9 +10,10 @@ import pytest
 
 from liftpy.constraints.device import Device
 from liftpy.ir.nat import nat, var
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.types import FLOATS, I32, INTEGERS, ScalarType, integer_range
 from liftpy.language.text.program import parse
-from liftpy.loops.silent import COMMUTATIVE, KEEPS_ZERO, NEUTRAL, Silent, neutral
+from liftpy.loops.silent import KEEPS_ZERO, Silent, neutral
 from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
@@ -21,6 +22,7 @@ from tests.compile.test_programs import agree, run_lowered
 from tests.loops.test_unswitch import holds_at
 from tests.lowered import lowered
 
+NEUTRAL = [name for name, record in OPERATORS.items() if record.neutral is not None]
 NUMBERS = np.random.default_rng(5)
 
 
@@ -42,7 +44,7 @@ def test_a_neutral_number_changes_nothing(op: str, t: ScalarType) -> None:
     assert unit is not None
     every, one = numbers(t), DTYPES[t.name](unit)
     assert np.array_equal(OPERATIONS[op](every, one), every)
-    if op in COMMUTATIVE:
+    if OPERATORS[op].commutative:
         assert np.array_equal(OPERATIONS[op](one, every), every)
 
 

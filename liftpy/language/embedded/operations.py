@@ -8,7 +8,8 @@ from typing import Any
 from liftpy.errors import TypeRefused, plural
 from liftpy.ir.expr import Expr, FunCall, Literal, Program, ScalarOp, UserFun
 from liftpy.ir.nat import Nat
-from liftpy.ir.scalars import FLOAT_OPERATORS, cast_literal
+from liftpy.ir.operators import OPERATORS
+from liftpy.ir.scalars import cast_literal
 from liftpy.ir.types import BOOL, F32, INTEGERS, SCALARS, STORAGE, OpenType, Type
 from liftpy.language.embedded.no_operand import NoOperand
 from liftpy.language.embedded.trace import current
@@ -73,7 +74,7 @@ def operate(op: str, *args: Any) -> Expr:
         like = Literal(0, STORAGE.get(SCALARS[op], SCALARS[op]))
     if like is None and beside and is_number(beside[0]):
         like = open_literal(plain(beside[0]))
-    if like is None or (isinstance(like.type, OpenType) and op in FLOAT_OPERATORS):
+    if like is None or (isinstance(like.type, OpenType) and OPERATORS[op].operands == "floats"):
         like = Literal(0.0, F32)
     if op == "select" and isinstance(args[0], bool):
         message = f"the condition of `select` is the constant {args[0]}: use Python's `if` instead"

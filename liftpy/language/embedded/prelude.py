@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from liftpy.ir.expr import Expr, FunCall, Law, OpenFun, Param, ScalarOp, UserFun
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.types import (
     F32,
     FLOATS,
@@ -82,29 +83,26 @@ class Operation:
         return call_of(self.fitting([a.type for a in args if isinstance(a, Expr)]), *args)
 
 
-def operation(
-    name: str,
-    op: str,
-    laws: tuple[Law, ...],
-    names: Mapping[ScalarType, str],
-    floats: tuple[Law, ...] = (),
-) -> Operation:
-    """An operator with a variant for each type; `names` has the irregular names of variants.
+def operation(name: str, op: str, names: Mapping[ScalarType, str]) -> Operation:
+    """An associative operator with a variant for each type; `names` has their irregular names.
 
-    `floats` are the laws that hold only for floating-point numbers.
+    An infinite neutral element is one only for floating-point numbers.
     """
+    unit = OPERATORS[op].neutral
+    laws = () if unit is None else (Law("neutral", float(unit)),)
+    everywhere = unit is not None and math.isfinite(unit)
     made = {
-        t: binary(names.get(t, f"{name}{t.name.upper()}"), t, op, (*laws, *also))
-        for kinds, also in ((FLOATS, floats), (INTEGERS, ()))
+        t: binary(names.get(t, f"{name}{t.name.upper()}"), t, op, (*MONOID, *own))
+        for kinds, own in ((FLOATS, laws), (INTEGERS, laws if everywhere else ()))
         for t in kinds
     }
     return Operation(name, made)
 
 
-SUM = operation("add", "+", (*MONOID, neutral(0)), {F32: "add", I32: "addInt"})
-PRODUCT = operation("mul", "*", (*MONOID, neutral(1)), {F32: "mul"})
-LARGEST = operation("maximum", "max", MONOID, {F32: "maximum"}, (neutral(-math.inf),))
-SMALLEST = operation("minimum", "min", MONOID, {F32: "minimum"}, (neutral(math.inf),))
+SUM = operation("add", "+", {F32: "add", I32: "addInt"})
+PRODUCT = operation("mul", "*", {F32: "mul"})
+LARGEST = operation("maximum", "max", {F32: "maximum"})
+SMALLEST = operation("minimum", "min", {F32: "minimum"})
 add_int = SUM.variants[I32]
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from liftpy.errors import SyntaxRefused, plural
 from liftpy.ir.expr import Expr, FunCall, Function, Primitive, UserFun, call
 from liftpy.ir.open_sizes import show_range
-from liftpy.ir.scalars import OPERATORS
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.types import TupleType, Type
 from liftpy.language.embedded.prelude import OPERATIONS, PRELUDE
 from liftpy.language.printing.spelling import show_type

@@ -27,7 +27,7 @@ from liftpy.ir.expr import (
     fresh,
 )
 from liftpy.ir.nat import Nat
-from liftpy.ir.scalars import FLOAT_OPERATORS, OPERATORS
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.types import (
     BOOL,
     F32,
@@ -187,7 +187,7 @@ class Elaborator(CallElaborator):
 
     def operator(self, op: str, nodes: tuple[Syntax, ...], node: Node, scope: Scope) -> Expr:
         """A scalar operator."""
-        arity, _ = OPERATORS[op]
+        arity = OPERATORS[op].arity
         if len(nodes) != arity:
             what = f"`{op}` takes {plural(arity, 'argument')}, not {len(nodes)}"
             raise self.refuse(SyntaxRefused, what, node, f"write {op}({', '.join('abc'[:arity])})")
@@ -199,7 +199,7 @@ class Elaborator(CallElaborator):
             args = (self.numeric(nodes[0], STORAGE.get(wanted, wanted), scope),)
         else:
             args = self.beside(nodes, scope)
-            if op in FLOAT_OPERATORS and isinstance(args[0].type, OpenType):
+            if OPERATORS[op].operands == "floats" and isinstance(args[0].type, OpenType):
                 args = self.agree(args, [F32] * len(args))
         hint = "`f32(x)` converts; a number may end with its type: `2i32`, `1.5f64`"
         types = {a.type for a in args[1:]} if op == "select" else {a.type for a in args}
@@ -317,7 +317,7 @@ class Elaborator(CallElaborator):
             return self.primitive(PRIMITIVES[word], args, operand, node, scope)
         if word in ABBREVIATIONS:
             return self.stage(self.expanded(word, args, node, value=False), operand, scope)
-        arity, _ = OPERATORS[word]
+        arity = OPERATORS[word].arity
         if args or arity != 1:
             given = plural(len(args) + 1, "argument")
             what = f"as a stage, `{word}` gets {given}, but takes {arity}"

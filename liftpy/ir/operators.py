@@ -1,0 +1,251 @@
+"""The scalar operators: one record each, which every package reads.
+
+A new operator is a record here. Its derivative is in `gradient/derivatives.py`, and what its
+arithmetic needs in C beside a sign or a function is in `opencl/scalars.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from liftpy.errors import TypeRefused, plural
+from liftpy.ir.scalars import misfit, rounded, stored
+from liftpy.ir.types import (
+    BOOL,
+    FLOATS,
+    SCALARS,
+    STORAGE,
+    OpenType,
+    ScalarType,
+    Type,
+    integer_range,
+)
+
+
+@dataclass(frozen=True)
+class OperatorRecord:
+    """What a scalar operator takes and returns, and how other languages write it.
+
+    `operands` says what it is applied to: numbers, floats, truth values, or any scalars. (The
+    condition of `select` is not counted among them.) If `truth`, the result is a truth value, else
+    a value of the operands' type. `reference` is the operator on Python numbers, which do not wrap
+    around; the numbers of the language do if they are integers and the operator `wraps`. `neutral`
+    is the right operand with which it changes nothing; on the left, only if it is `commutative`.
+
+    Libraries are not imported here: a field holds a name. `numpy` is a function of NumPy; it is
+    empty if no function agrees on all types (`semantics/operations.py`). `c` is a sign or a
+    function of OpenCL C; `c_integers` and `c_vectors` are those for integers and for vectors of
+    truth values, where they differ. `z3` is a function of z3: on truth values, or on floats, which
+    it rounds. It is empty for operators that are unknown functions to z3.
+    """
+
+    name: str
+    arity: int
+    operands: Literal["numbers", "floats", "bools", "scalars"]
+    reference: Callable[..., Any]
+    numpy: str = ""
+    c: str = ""
+    c_integers: str = ""
+    c_vectors: str = ""
+    z3: str = ""
+    truth: bool = False
+    neutral: float | None = None
+    commutative: bool = False
+    wraps: bool = False
+
+
+# --- the reference ------------------------------------------------------------------------------
+
+
+def toward_zero(a: float, b: float) -> float:
+    """`a / b`; for whole numbers it is rounded towards zero, and 0 if `b` is 0."""
+    if not isinstance(a, int):
+        return a / b
+    if b == 0:
+        return 0
+    size = abs(a) // abs(b)
+    return size if (a < 0) == (b < 0) else -size
+
+
+def rest(a: float, b: float) -> float:
+    """The remainder of `a / b` rounded towards zero."""
+    return a - toward_zero(a, b) * b if isinstance(a, int) else math.fmod(a, b)
+
+
+def converted(t: ScalarType) -> Callable[[Any], Any]:
+    """The conversion to a type."""
+    if t == BOOL:
+        return bool
+    if t in STORAGE:
+        return lambda a: stored(a, t)
+    if t in FLOATS:
+        return lambda a: rounded(a, t) if misfit(a, t) is None else math.copysign(math.inf, a)
+    low, high = integer_range(t)
+
+    def whole(a: Any) -> int:
+        if not isinstance(a, float):
+            return (int(a) - low) % (high - low + 1) + low
+        if math.isnan(a):
+            return 0
+        return int(max(low, min(high, a)))
+
+    return whole
+
+
+# --- the records --------------------------------------------------------------------------------
+
+
+def arithmetic(
+    name: str, reference: Callable[..., Any], numpy: str, c: str = "", **fields: Any
+) -> OperatorRecord:
+    """A binary operator on numbers; its sign is that of C unless `c` is given."""
+    return OperatorRecord(name, 2, "numbers", reference, numpy, c or name, **fields)
+
+
+def of_floats(
+    name: str, reference: Callable[..., Any], numpy: str = "", arity: int = 1
+) -> OperatorRecord:
+    """A function of floats, which has the same name everywhere, or another one in NumPy."""
+    return OperatorRecord(name, arity, "floats", reference, numpy or name, name)
+
+
+def comparison(
+    name: str,
+    reference: Callable[..., Any],
+    numpy: str,
+    operands: Literal["numbers", "scalars"] = "numbers",
+) -> OperatorRecord:
+    """A comparison."""
+    return OperatorRecord(name, 2, operands, reference, numpy, name, truth=True)
+
+
+def connective(
+    name: str, arity: int, reference: Callable[..., Any], c: str, c_vectors: str
+) -> OperatorRecord:
+    """An operator on truth values."""
+    return OperatorRecord(
+        name,
+        arity,
+        "bools",
+        reference,
+        f"logical_{name}",
+        c,
+        c_vectors=c_vectors,
+        z3=name.capitalize(),
+        truth=True,
+    )
+
+
+#: The scalar operators by name. The name of a scalar type is the conversion to it.
+OPERATORS = {
+    record.name: record
+    for record in (
+        arithmetic(
+            "+", lambda a, b: a + b, "add", z3="fpAdd", neutral=0, commutative=True, wraps=True
+        ),
+        arithmetic("-", lambda a, b: a - b, "subtract", z3="fpSub", neutral=0, wraps=True),
+        arithmetic(
+            "*", lambda a, b: a * b, "multiply", z3="fpMul", neutral=1, commutative=True, wraps=True
+        ),
+        arithmetic("/", toward_zero, "", z3="fpDiv"),
+        arithmetic("%", rest, "", c="fmod", c_integers="%"),
+        arithmetic(
+            "min", min, "fmin", c="fmin", c_integers="min", neutral=math.inf, commutative=True
+        ),
+        arithmetic(
+            "max", max, "fmax", c="fmax", c_integers="max", neutral=-math.inf, commutative=True
+        ),
+        OperatorRecord("neg", 1, "numbers", lambda a: -a, "negative", "-", z3="fpNeg", wraps=True),
+        OperatorRecord("abs", 1, "numbers", abs, "abs", "fabs"),
+        of_floats("sqrt", lambda a: a**0.5),
+        of_floats("exp", lambda a: math.e**a),
+        of_floats("log", math.log),
+        of_floats("sin", math.sin),
+        of_floats("cos", lambda a: math.sin(a + math.pi / 2)),
+        of_floats("tanh", lambda a: 1 - 2 / (math.e ** (2 * a) + 1)),
+        of_floats("pow", lambda a, b: a**b, "power", 2),
+        of_floats("floor", lambda a: float(math.floor(a))),
+        of_floats("ceil", lambda a: -float(math.floor(-a))),
+        comparison("<", lambda a, b: a < b, "less"),
+        comparison("<=", lambda a, b: a <= b, "less_equal"),
+        comparison("==", lambda a, b: a == b, "equal", "scalars"),
+        comparison("!=", lambda a, b: a != b, "not_equal", "scalars"),
+        connective("and", 2, lambda a, b: b if a else False, "&&", "&"),
+        connective("or", 2, lambda a, b: True if a else b, "||", "|"),
+        connective("not", 1, lambda a: not a, "!", "^"),
+        OperatorRecord("select", 3, "scalars", lambda c, a, b: a if c else b, "where", z3="If"),
+        *(
+            OperatorRecord(name, 1, "scalars", converted(t), truth=t == BOOL)
+            for name, t in SCALARS.items()
+        ),
+    )
+}
+#: The operators on truth values.
+LOGICAL = frozenset(name for name, record in OPERATORS.items() if record.operands == "bools")
+#: The operators that compare two scalars.
+COMPARISONS = (
+    frozenset(name for name, record in OPERATORS.items() if record.truth and record.arity == 2)
+    - LOGICAL
+)
+
+
+# --- types --------------------------------------------------------------------------------------
+
+
+def operator_type(op: str, operand: ScalarType) -> ScalarType:
+    """The type of an operator's result, given the type of its last operand."""
+    if op in SCALARS:
+        return SCALARS[op]
+    return BOOL if OPERATORS[op].truth else operand
+
+
+def type_of_operator(op: str, args: tuple[Type, ...]) -> Type:
+    """The type of an operator's result; TypeRefused if it does not take these operands."""
+    operator = OPERATORS[op]
+    arity, truth = operator.arity, operator.operands == "bools"
+    got = ", ".join(map(str, args))
+    if len(args) != arity or not all(isinstance(a, ScalarType) for a in args):
+        raise TypeRefused(f"`{op}` takes {plural(arity, 'scalar')}, got {got}")
+    values = args[1:] if op == "select" else args
+    if op == "select" and args[0] != BOOL:
+        raise TypeRefused(
+            f"`select` needs a bool as its condition, got {args[0]}: write a comparison"
+        )
+    if any(a != values[0] for a in values):
+        raise TypeRefused(f"`{op}` needs scalars of the same type, got {got}")
+    if (why := stored_operand(op, values)) is not None:
+        raise TypeRefused(why)
+    if operator.operands == "floats" and values[0] not in FLOATS:
+        floats = ", ".join(map(str, FLOATS))
+        raise TypeRefused(f"`{op}` needs a float ({floats}), got {values[0]}: `f32(x)` converts")
+    if operator.operands != "scalars" and (values[0] == BOOL) != truth:
+        needed, suggestion = ("numbers", "`f32(x)` converts a bool")
+        if truth:
+            needed, suggestion = "bools", "write a comparison"
+        raise TypeRefused(f"`{op}` needs {needed}, got {got}: {suggestion}")
+    last = values[-1]
+    return operator_type(op, last) if isinstance(last, ScalarType) else last
+
+
+def stored_operand(op: str, values: tuple[Type, ...]) -> str | None:
+    """Why an operator does not take values of storage types; None if it does, or if none has one.
+
+    They are moved, chosen, and converted from and to the type in which they are computed.
+    """
+    given = values[-1]
+    base = STORAGE.get(given) if isinstance(given, ScalarType) else None
+    wanted = SCALARS.get(op)
+    if wanted in STORAGE and given not in {wanted, STORAGE[wanted]}:
+        if isinstance(given, OpenType):
+            return None
+        return (
+            f"`{op}` stores an {STORAGE[wanted]}, got {given}: write `{op}({STORAGE[wanted]}(x))`"
+        )
+    if base is None or op == "select" or wanted in {base, given}:
+        return None
+    if wanted is not None:
+        return f"{given} converts to {base} only: write `{op}({base}(x))`"
+    return f"`{op}` does not compute with the storage type {given}: `{base}(x)` converts"
