@@ -39,7 +39,8 @@ class OperatorRecord:
     empty if no function agrees on all types (`semantics/operations.py`). `c` is a sign or a
     function of OpenCL C; `c_integers` and `c_vectors` are those for integers and for vectors of
     truth values, where they differ. `z3` is a function of z3: on truth values, or on floats, which
-    it rounds. It is empty for operators that are unknown functions to z3.
+    it rounds; `reference` then holds for z3's real numbers, too. It is empty for operators that are
+    unknown functions to z3.
     """
 
     name: str
