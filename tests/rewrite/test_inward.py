@@ -21,7 +21,11 @@ MOVED = {
         "xss |> join |> map(x => x * 2) |> padWrap(1, 2)"
     ),
     "xss |> join |> pad(-1, 0, 5) |> map(x => x * 2)": (
-        "xss |> join |> map(x => x * 2) |> pad(-1, 0, 5)"
+        "xss |> join |> map(x => x * 2) |> pad(-1, 0, 0)"
+    ),
+    # The value of a crop is read nowhere, and 5 is none of the values of the map's results.
+    "xss |> join |> pad(0, 0, 5) |> map(x => x < 2)": (
+        "xss |> join |> map(x => x < 2) |> pad(0, 0, 0)"
     ),
 }
 

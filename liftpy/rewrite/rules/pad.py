@@ -62,15 +62,22 @@ CROP_OF_CROP = Rule(
     where=(at_most(left, 0), at_most(right, 0), at_most(a, 0), at_most(b, 0)),
 )
 
+# A crop reads no value. 0 fits the elements of every type, and `c` those of one side only.
 MAP_OF_CROP = Rule(
     "map_of_crop",
     "pad",
     fmap(f, pad(left, right, c, xs)),
-    pad(left, right, c, fmap(f, xs)),
+    pad(left, right, 0, fmap(f, xs)),
     where=(at_most(left, 0), at_most(right, 0)),
 )
 
-CROP_OF_MAP = Rule("crop_of_map", "pad", MAP_OF_CROP.right, MAP_OF_CROP.left, MAP_OF_CROP.where)
+CROP_OF_MAP = Rule(
+    "crop_of_map",
+    "pad",
+    pad(left, right, c, fmap(f, xs)),
+    fmap(f, pad(left, right, 0, xs)),
+    where=MAP_OF_CROP.where,
+)
 
 PAD_EXCHANGE = Rule(
     "pad_exchange",

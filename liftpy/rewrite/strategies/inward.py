@@ -26,7 +26,7 @@ def passed(law: Rule) -> type[Layout] | None:
     function, source = left
     if not isinstance(source, FunCall) or not isinstance(source.fun, Layout):
         return None
-    same = source.fun == made.fun and isinstance(source.args[0], Param)
+    same = type(source.fun) is type(made.fun) and isinstance(source.args[0], Param)
     return type(source.fun) if same and mapped(made.args[0]) == (function, *source.args) else None
 
 
