@@ -69,6 +69,19 @@ def test_what_a_variable_holds_is_read_wherever_it_is_computed() -> None:
     )
 
 
+def test_a_value_is_the_same_whether_it_reads_a_variable_or_computes_it() -> None:
+    """The sum of the sum is held before the sum inside it is."""
+    inner = plus(X, ONE)
+    whole = (Let("v", plus(inner, ONE)), Let("w", inner), Let("x", plus(W, ONE)))
+    x = Name("x", F32)
+    assert after(*whole, store(plus(inner, ONE)), store(x, 1)) == (
+        Let("v0", plus(plus(X, ONE), ONE)),
+        Let("v1", plus(X, ONE)),
+        store(V0),
+        store(V0, 1),
+    )
+
+
 def test_lanes_are_those_of_the_variable_that_is_left() -> None:
     vector, lanes = Cell(XS, nat(0), 4), Name("w", F32, 4)
     assert after(Let("v", vector), Let("w", vector), store(VectorSlice(lanes, 2))) == (
