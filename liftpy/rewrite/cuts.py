@@ -14,6 +14,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple, fresh, substitute
 from liftpy.ir.types import ArrayType, TupleType
 from liftpy.ir.walk import Path, at, bound_names, children, function_of, top_down
+from liftpy.primitives import AnyIterate
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.epilogue import COMPONENTS
 from liftpy.rewrite.strategies.families import SETTINGS
@@ -115,13 +116,22 @@ def moved_out(let: Expr) -> Success | None:
 
 
 def is_cheap(value: Expr) -> bool:
-    """Whether a value is not worth a kernel: a view, a few scalar operators, a tuple of these."""
+    """Whether a value is not worth a kernel: a view, a few scalar operators, a tuple of these.
+
+    A loop over a scalar (`iterate`) is worth one: it is not repeated where its value is read.
+    """
     if not computes(value):
         return True
     if isinstance(value, Tuple):
         return all(map(is_cheap, value.elements))
     parts = [part for _, part in itertools.islice(top_down(value), MOST_INLINED + 1)]
-    return len(parts) <= MOST_INLINED and not any(isinstance(e.type, ArrayType) for e in parts)
+    return len(parts) <= MOST_INLINED and not any(map(is_loop, parts))
+
+
+def is_loop(part: Expr) -> bool:
+    """Whether a part is an array or iterates."""
+    iterates = isinstance(part, FunCall) and isinstance(part.fun, AnyIterate)
+    return iterates or isinstance(part.type, ArrayType)
 
 
 def components(value: Expr, path: Path) -> Iterator[Path]:

@@ -255,6 +255,12 @@ def test_a_chain_of_scalars_that_doubles_is_stored_in_between() -> None:
     assert 2 < len(found.stages) < 20
 
 
+def test_a_loop_over_a_scalar_is_not_repeated_where_its_value_is_read() -> None:
+    text = "let y = (x |> iterate(3, v => v * x)) in select(y <= 2, 2, y)"
+    found = partitions(parse(f"def p(x: f32) = {text}"))
+    assert {len(partition.stages) for partition in found} == {2}
+
+
 def test_what_is_named_together_is_fused_one_by_one() -> None:
     text = CUTS["maps that are named together"][0]
     words = [tuple(dict(p.words).values()) for p in partitions(parse(text))]
