@@ -60,6 +60,9 @@ PROGRAMS = {
     "select of the sum": product("reduce((s, t) => select(s < t.0, s + t.1, s - t.1), 0)"),
     "select of equals": product("reduce((s, t) => s + select(t.0 == 0, t.0, t.1), 0)"),
     "select without lanes": product("reduce((s, t) => s + select(t.0 < 0, 0, t.0), 0)"),
+    "rows padded inside what is folded": """
+        def p(xss: [7][5]f32) = xss |> map(row => row |> pad(0, 2, 1)) |> reduce((most, row) =>
+          maximum(most, row |> reduce((s, x) => s - x, 0)), -30)""",
     "a vector": """
         def p(xss: [7][5]f32, y: [5]f32) = xss |> map(row =>
           zip(row, y) |> reduce((s, t) => s + select(t.0 < 0, 0, t.0 * t.1), 0))""",

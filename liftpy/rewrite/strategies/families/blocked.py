@@ -151,7 +151,7 @@ class Blocked:
     def choices(self) -> Iterator[Choices]:
         """The map that is cut into blocks, the memory that holds values, and the form of each."""
         for word, form in self.at.items():
-            pads = paddings(self.program)
+            pads = paddings(self.program.body.body)
             around = {"pad": pads[:: len(pads) - 1 or 1] if form.straight else pads}
             around |= stores(self.program)
             for hold in form.memories:

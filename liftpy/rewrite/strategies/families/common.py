@@ -17,9 +17,8 @@ from liftpy.rewrite.strategy import Failure, Strategy, identity, rule
 STREAMED_BYTES = 2**18  # a smaller result may stay in a core's caches until it is read
 
 
-def paddings(program: Program) -> tuple[str, ...]:
-    """The words of the choice `pad`: the part of the padded input that is stored."""
-    body = program.body.body
+def paddings(body: Expr) -> tuple[str, ...]:
+    """The words of the choice `pad`: the part of the padded input of a stage that is stored."""
     padded = [e for e in every_part(body) if is_padding(e) and e.free <= body.free]
     if not padded:
         return ("fused",)
@@ -35,7 +34,7 @@ def stored_views(program: Program) -> tuple[str, ...]:
     """`paddings`, and `windows` if the program has any."""
     body = program.body.body
     windows = any(is_windows(e) and e.free <= body.free for e in every_part(body))
-    return (*paddings(program), "windows") if windows else paddings(program)
+    return (*paddings(body), "windows") if windows else paddings(body)
 
 
 def stores(program: Program) -> dict[str, tuple[str, ...]]:

@@ -34,7 +34,7 @@ class Plain:
             maps = [show_mapping(m) for m in mappings(result.expr)]
             if isinstance(body.type, ArrayType) and not computes(body):
                 maps.append(COPIED)
-            yield from product(pad=paddings(self.program), map=tuple(maps))
+            yield from product(pad=paddings(result.expr), map=tuple(maps))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
         """One combination: no additional choices."""

@@ -34,7 +34,7 @@ class Small:
         inner = [k for k, path in enumerate(paths_of(nests(self.made))) if self.is_inner(path)]
         found = mappings(self.made, ordered=True)
         maps = [show_mapping(m) for m in found if all(m[k] is None for k in inner)]
-        yield from product(pad=paddings(self.program), map=tuple(maps))
+        yield from product(pad=paddings(self.program.body.body), map=tuple(maps))
 
     def is_inner(self, path: tuple[int, ...]) -> bool:
         """Whether a work-item runs the map at a path."""

@@ -67,7 +67,7 @@ class Tiled:
             if not isinstance(result, Failure):
                 words = tuple(map(show_mapping, mappings(result.expr, ordered=True)))
                 streamed = stores(self.program) if choices["vector"] == "yes" else {}
-                rest = product(pad=paddings(self.program), map=words, **streamed)
+                rest = product(pad=paddings(self.program.body.body), map=words, **streamed)
                 yield from ((*made, *more) for more in rest)
 
     def inside(self, _memory: str) -> Iterator[Choices]:
