@@ -167,6 +167,15 @@ class Stepping(Viewing):
             self.put(Loop(counter, first, length, step, tuple(made), asked, ahead))
 
 
+def scalars_of(value: Value) -> int:
+    """The number of scalars of an array of scalars."""
+    count = 1
+    while isinstance(value, Pull):
+        count *= int(value.length)
+        value = value[ZERO]
+    return count
+
+
 def by_component(value: Vector, dest: Pull) -> Iterator[tuple[Vector, Pull]]:
     """A vector of tuples as vectors of its components, each with its destination."""
     first = dest[ZERO]

@@ -135,6 +135,9 @@ PROGRAMS = {
     "a fold that reads the accumulator of another": f"""xs |> reduceSeq((a, x) =>
       xs |> reduceSeq((b, y) => zip(a, b) |> mapSeq((p, q) => p - q * y), a), {START})
       |> toPrivate |> mapSeq(x => x)""",
+    "folds that begin at elements of the accumulator": f"""xs |> reduceSeq((a, x) => a
+      |> mapSeq(s => xs |> reduceSeq((t, y) => t + y * x, s)), {START})
+      |> toPrivate |> mapSeq(x => x)""",
     "an iteration": """xs |> split(4) |> mapSeq(r => r |> iterateSeq(3, a => """
     f"""{PERMUTED} |> mapSeq(y => y * 2)))""",
     "a scan": """xs |> scanSeq((a, x) => (a.1, a.0 + x), (0, 1)) |> toPrivate
