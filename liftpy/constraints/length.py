@@ -38,7 +38,9 @@ from liftpy.kernels.launch import Demand, demand
 from liftpy.primitives import (
     AnyIterate,
     AnyReduce,
+    AnyReduceByIndex,
     AnyScan,
+    At,
     Layout,
     Map,
     MapGlb,
@@ -111,6 +113,8 @@ class Length(Blocks):
             case _:
                 pass
         values = [self.view(a, env) for a in args]
+        if isinstance(fun, At):  # the index is held in a variable
+            self.frame.each = self.frame.each + 1
         match fun:
             case Primitive():
                 f = fun.function
@@ -193,6 +197,8 @@ class Length(Blocks):
                     self.copy(init.type, held, dest[k])
 
                 self.sequential(array_of(fun.name, xs.type).length, step)
+            case FunCall(AnyReduceByIndex() as fun, (init, pairs)):
+                self.by_index(fun, init, pairs, env, dest)
             case FunCall(AnyIterate() as fun, (x,)):
                 value = dest if is_private(dest) else self.memory(x.type, "private")
                 self.generate(x, env, value)
@@ -221,6 +227,28 @@ class Length(Blocks):
                     self.generate(arg, env, place)
             case _:
                 self.copy(expr.type, self.view(expr, env), dest)
+
+    def by_index(
+        self, fun: AnyReduceByIndex, init: Expr, pairs: Expr, env: Env, dest: Pull
+    ) -> None:
+        """A loop over pairs: the index and the value of a bin are held in variables."""
+        self.generate(init, env, dest)
+        source, bins = self.view(pairs, env), array_of(fun.name, init.type)
+
+        def update(place: Value, value: Value) -> None:
+            held = self.memory(bins.element, "global")
+            self.copy(bins.element, held, place)
+            self.generate(fun.f.body, self.inner(fun.f, env, held, value), place)
+
+        def step(k: Nat) -> None:
+            self.frame.each = self.frame.each + 1
+            _, value = source[k]
+            if is_private(dest):
+                self.unrolled(bins.length, lambda j: update(dest[j], value))
+            else:
+                update(dest[ZERO], value)
+
+        self.sequential(array_of(fun.name, pairs.type).length, step)
 
     def inner(self, f: Lambda, env: Env, *values: Value) -> Env:
         """The environment of a function that is emitted here."""

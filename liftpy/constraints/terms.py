@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from liftpy.ir.nat import ONE, ZERO, Nat, NatLike, nat, var
-from liftpy.ir.pull import ByName, Pull, Value
+from liftpy.ir.pull import ByName, Parts, Pull, Value
 from liftpy.ir.types import Type
 
 Names: TypeAlias = frozenset[str]
@@ -131,6 +131,11 @@ class TermReader(ByName):
         number = nat(index)
         return self.one(("index", number), lambda: Term("number", names=number.names()))
 
+    def element_at(self, xs: Pull, index: Value) -> Value:
+        """A choice, with a variable for the index."""
+        chosen = self.operate("at", (index,))
+        return shaped(xs[ZERO], lambda term: self.operate("select", (chosen, term)))
+
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         """Rules are not compiled."""
         return self.operate(function.name, args)
@@ -142,6 +147,19 @@ class TermReader(ByName):
     def scan(self, length: NatLike, init: Value, step: Callable[[Any, Value], Value]) -> Pull:
         """Scans are stored before they are read."""
         return Pull(length, lambda i: step(i, init))
+
+
+def shaped(value: Value, change: Callable[[Term], Term]) -> Value:
+    """A value with each of its terms changed."""
+    match value:
+        case Pull():
+            return Pull(value.length, lambda i: shaped(value[i], change))
+        case Parts():
+            return Parts(shaped(value.pairs, change))
+        case tuple():
+            return tuple(shaped(part, change) for part in value)
+        case _:
+            return change(value)
 
 
 def reached(term: Term) -> Iterator[Term]:

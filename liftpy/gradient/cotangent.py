@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from liftpy.errors import InternalError
+from liftpy.gradient.bins import merged_bins
 from liftpy.gradient.derivatives import guard, guarded
 from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Layout, Literal, Tuple, call
 from liftpy.ir.types import FLOATS, ArrayType, ScalarType, TupleType, Type, scalars
@@ -149,6 +150,8 @@ def summed(xs: Expr) -> Expr:
     no number but 0 is linear.
     """
     (one,) = element_types([xs])
+    if (bins := merged_bins(xs)) is not None:
+        return bins
     if isinstance(xs, FunCall) and isinstance(xs.fun, Map):
         f = xs.fun.f
         layout, inner = outer_layout(f.body)

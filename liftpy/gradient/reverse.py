@@ -21,6 +21,7 @@ from liftpy.gradient.cotangent import (
     has_floats,
     leaves,
 )
+from liftpy.gradient.data_index import BY_INDEX
 from liftpy.gradient.derivatives import DERIVATIVES, STEPS, through_operator
 from liftpy.gradient.elements import element_map, of_elements
 from liftpy.gradient.folds import FOLDS
@@ -42,6 +43,9 @@ from liftpy.ir.expr import (
 from liftpy.ir.types import FLOATS, SCALARS, Type
 from liftpy.language.embedded.operations import operate
 from liftpy.primitives import Generate, Map
+
+BY_CASE = {**FOLDS, **BY_INDEX}
+"""The functions that pass on the cotangents of folds and of what is read at an index."""
 
 
 def pull(expr: Expr, ct: Cotangent, scope: Scope) -> None:
@@ -72,8 +76,8 @@ def pull(expr: Expr, ct: Cotangent, scope: Scope) -> None:
             pull(xs, found, scope)
         case FunCall(Generate(length=length, f=f)):
             pull_map(f, indices(length, f.params[0].type), ct, scope, [])
-        case FunCall(Primitive() as fold) if type(fold) in FOLDS:
-            FOLDS[type(fold)](pull, expr, ct, scope)
+        case FunCall(Primitive() as fun) if type(fun) in BY_CASE:
+            BY_CASE[type(fun)](pull, expr, ct, scope)
         case _:
             why = "gradients are made of algorithmic programs, and this is part of a lowered one"
             raise NoDerivative(expr, why, "use map, reduce, scan or iterate")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from liftpy.ir.nat import NatLike
-from liftpy.ir.types import Type
+from liftpy.ir.types import I32, Type
 
 Index: TypeAlias = Any
 Value: TypeAlias = Any
@@ -84,6 +84,10 @@ class Reader(Protocol):
         """An index as a scalar of a number type."""
         ...
 
+    def element_at(self, xs: Pull, index: Value) -> Value:
+        """The element at an index that is a scalar, an i32; 0 in each scalar if it is outside."""
+        ...
+
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         """An unknown function (a rule's metavariable) applied."""
         ...
@@ -122,6 +126,15 @@ class ByName:
     def reduced(self: Reader, f: Callable[[Value, Value], Value], init: Value, xs: Pull) -> Value:
         """The fold; each step pulls its element."""
         return self.fold(xs.length, init, lambda k, acc: f(acc, xs[k]))
+
+    def element_at(self: Reader, xs: Pull, index: Value) -> Value:
+        """The definition: each element whose index is equal is taken."""
+
+        def step(k: Index, found: Value) -> Value:
+            here = self.operate("==", (index, self.of_index(k, I32)))
+            return merged(self, here, xs[k], found)
+
+        return self.fold(xs.length, nothing(self, xs), step)
 
     def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
         """The value itself."""
@@ -164,6 +177,11 @@ def guarded(read: Reader, condition: Value, then: Value, otherwise: float) -> Va
             return tuple(guarded(read, condition, part, otherwise) for part in then)
         case _:
             return read.choose(condition, then, otherwise)
+
+
+def nothing(read: Reader, xs: Pull) -> Value:
+    """A value of the shape of an array's elements, with 0 in each scalar."""
+    return guarded(read, read.inside(1, 1), xs[read.clip(0, xs)], 0)
 
 
 def merged(read: Reader, condition: Value, then: Value, otherwise: Value) -> Value:

@@ -24,6 +24,7 @@ from liftpy.primitives import (
     MapGlb,
     MapLcl,
     MapWrg,
+    ReduceByIndexSeq,
     ReduceSeq,
     ReduceSeqUnroll,
     ScanSeq,
@@ -118,7 +119,9 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                 found.local = found.local + size_bytes(expr.type)
             case ToPrivate():
                 _check_storage(expr, PARALLEL, "toPrivate")
-            case ReduceSeq() | ReduceSeqUnroll() | ScanSeq() | IterateSeq() as fun:
+            case (
+                ReduceSeq() | ReduceSeqUnroll() | ReduceByIndexSeq() | ScanSeq() | IterateSeq()
+            ) as fun:
                 _check_storage(fun.f.body, PARALLEL, fun.name)
             case _:
                 pass

@@ -1,8 +1,8 @@
 """Prove for the code as printed that each access of a kernel is inside its memory.
 
 The index of an access is a natural over counters and ids, whose ranges are those of the loops
-around it and of the launch. The guards around the access hold there. The first of three ways that
-shows it is used:
+around it and of the launch, and over variables that clamp an index that is data. The guards around
+the access hold there. The first of three ways that shows it is used:
 
 - *ranges*: the index is inside whatever the counters are;
 - *a guard*: the goal is a sum of the room of tests that hold, and of a part that the ranges
@@ -16,11 +16,12 @@ was made: neither the views nor the passes have to be trusted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from liftpy.ir.constraint import Constraint, at_most, equal
 from liftpy.ir.nat import Nat, nat, var
+from liftpy.ir.types import INTEGERS
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     All,
@@ -28,9 +29,12 @@ from liftpy.loops.tree import (
     Both,
     Cell,
     Condition,
+    Const,
     Fails,
     For,
     If,
+    Let,
+    Operate,
     RangeTest,
     Select,
     Simple,
@@ -83,6 +87,10 @@ class CodePlace:
             case All():
                 return CodePlace(self.ranges, self.holding, (*self.failing, condition), self.links)
 
+    def declaring(self, name: str, low: int, high: int) -> CodePlace:
+        """The place after the declaration of a variable with a known range."""
+        return replace(self, ranges={**self.ranges, name: var(name, low, high)})
+
     def inside(self, loop: For) -> CodePlace:
         """The place in a loop's body."""
         counter, links = loop.counter, self.links
@@ -92,6 +100,15 @@ class CodePlace:
             links = (*links, link(loop, start, f"pass of {counter}"))
         ranges = {**self.ranges, counter: var(counter, low, loop.bound - 1)}
         return CodePlace(ranges, self.holding, self.failing, links)
+
+
+def clamped(value: Value) -> tuple[int, int] | None:
+    """The least and the greatest value of an integer that is clamped; None if it is not."""
+    match value:
+        case Operate("min", (Operate("max", (_, Const(low))), Const(high)), t, 1) if t in INTEGERS:
+            return min(int(low), int(high)), int(high)
+        case _:
+            return None
 
 
 @dataclass(frozen=True)
@@ -136,6 +153,8 @@ def accesses(block: Block, place: CodePlace) -> Iterator[tuple[Cell, bool, CodeP
                 yield from accesses(otherwise, place.where(condition, holds=False))
             case Simple():
                 yield from loads(s.value, place)
+                if isinstance(s, Let) and (ends := clamped(s.value)) is not None:
+                    place = place.declaring(s.name, *ends)
                 if isinstance(s, Store) and s.cell.memory.space != "private":
                     yield s.cell, True, place
             case _:
@@ -156,7 +175,8 @@ def loads(value: Value, place: CodePlace) -> Iterator[tuple[Cell, bool, CodePlac
 
 def bound_of(cell: Cell, place: CodePlace, *, store: bool) -> Bound:
     """Why an access is inside, or where it is not."""
-    index = cell.index.substitute(place.ranges)
+    unknown = {name: var(name, None) for name in cell.index.names() - place.ranges.keys()}
+    index = cell.index.substitute({**place.ranges, **unknown})
     last = cell.memory.length - cell.width
     goals = [goal for goal in (index, last - index) if not is_natural(goal)]
     if not goals:

@@ -13,20 +13,29 @@ Variables are renumbered in the order of their declarations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
+from liftpy.ir.nat import Nat
 from liftpy.loops.hoisting import is_constant
+from liftpy.loops.substitute import renamed
 from liftpy.loops.tree import (
+    All,
     Barrier,
     Block,
+    Both,
+    Cell,
+    Condition,
     Const,
+    Fails,
     Fetch,
     For,
     If,
     Index,
     Let,
     Name,
+    RangeTest,
+    Select,
     Statement,
     Store,
     Value,
@@ -47,7 +56,8 @@ class Sharing:
 
     `numbers` has the number of each value so far; its parts are variables `#n`, for the value with
     number n. Those in `passing` may change with the next store. `names` maps each variable of the
-    old code to that of the new one, `values` to the number of its value.
+    old code to that of the new one, `values` to the number of its value; `spelled` and `symbols`
+    have the names of these, for the indices that mention it.
     """
 
     held: dict[int, Name] = field(default_factory=dict)
@@ -55,6 +65,8 @@ class Sharing:
     passing: list[Value] = field(default_factory=list)
     names: dict[str, Name] = field(default_factory=dict)
     values: dict[str, int] = field(default_factory=dict)
+    symbols: dict[str, str] = field(default_factory=dict)
+    spelled: dict[str, str] = field(default_factory=dict)
     declared: int = 0
     numbered: int = 0
 
@@ -78,6 +90,7 @@ class Sharing:
         match s:
             case Let(name, value):
                 number = self.values[name] = self.number(value)
+                self.symbols[name] = f"#{number}"
                 value = self.value(value)
                 if isinstance(value, Name):
                     self.names[name] = value
@@ -86,13 +99,19 @@ class Sharing:
                     self.declared += 1
                     self.names[name] = self.held[number] = new
                     yield Let(new.name, value)
+                self.spelled[name] = self.names[name].name
             case Store(cell, value, silent, nontemporal):
-                yield Store(cell, self.value(value), silent, nontemporal)
+                tests = tuple(test_renamed(t, self.spelled) for t in silent)
+                cell = cell_renamed(cell, self.spelled)
+                yield Store(cell, self.value(value), tests, nontemporal)
                 self.forget()
-            case For() | If():
+            case For():
                 yield with_blocks(s, self.block)
-            case Fetch():
-                yield s
+            case If(condition):
+                condition = condition_renamed(condition, self.spelled)
+                yield with_blocks(replace(s, condition=condition), self.block)
+            case Fetch(cell):
+                yield Fetch(cell_renamed(cell, self.spelled))
             case Barrier():
                 yield s
                 self.forget()
@@ -108,6 +127,7 @@ class Sharing:
                 value = rebuilt(value, self.numbered_name)
             case _:
                 pass
+        value = indices_renamed(value, self.symbols)
         if value not in self.numbers:
             self.numbers[value] = self.numbered
             self.numbered += 1
@@ -124,11 +144,55 @@ class Sharing:
         match value:
             case Name(name):
                 return self.names[name]
-            case Const() | Index():
+            case Const():
                 return value
             case _ if (found := self.held.get(self.number(value))) is not None:
                 return found
             case VectorSlice(vector, first, width):
                 return VectorSlice(self.names[vector.name], first, width)
             case _:
-                return rebuilt(value, self.value) if value.parts else value
+                made = rebuilt(value, self.value) if value.parts else value
+                return indices_renamed(made, self.spelled)
+
+
+def indices_renamed(value: Value, names: Mapping[str, str]) -> Value:
+    """A value whose indices, but not those of its parts, mention variables by other names."""
+    match value:
+        case Index(index, t):
+            new = index_renamed(index, names)
+            return value if new is index else Index(new, t)
+        case Cell():
+            return cell_renamed(value, names)
+        case Select():
+            return replace(value, condition=condition_renamed(value.condition, names))
+        case _:
+            return value
+
+
+def index_renamed(index: Nat, names: Mapping[str, str]) -> Nat:
+    """An index that mentions variables by other names."""
+    mentioned = index.names() & names.keys()
+    return renamed(index, {n: names[n] for n in mentioned}) if mentioned else index
+
+
+def cell_renamed(cell: Cell, names: Mapping[str, str]) -> Cell:
+    """A cell whose index mentions variables by other names."""
+    index = index_renamed(cell.index, names)
+    return cell if index is cell.index else replace(cell, index=index)
+
+
+def test_renamed(test: RangeTest, names: Mapping[str, str]) -> RangeTest:
+    """A test that mentions variables by other names."""
+    index = index_renamed(test.index, names)
+    return test if index is test.index else replace(test, index=index)
+
+
+def condition_renamed(condition: Condition, names: Mapping[str, str]) -> Condition:
+    """A condition that mentions variables by other names."""
+    match condition:
+        case All(tests):
+            return All(tuple(test_renamed(t, names) for t in tests))
+        case Fails(All(tests)):
+            return Fails(All(tuple(test_renamed(t, names) for t in tests)))
+        case Both(left, right):
+            return Both(condition_renamed(left, names), condition_renamed(right, names))

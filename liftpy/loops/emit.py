@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall, Lambda, Tuple
 from liftpy.ir.pull import Value
-from liftpy.loops import carried
+from liftpy.loops import bins, carried
 from liftpy.loops.nest import Restore
 from liftpy.loops.stepping import Stepping, anywhere, is_private, scalars_of, vectors
 from liftpy.loops.viewing import Env
@@ -22,6 +22,7 @@ from liftpy.primitives import (
     MapSeq,
     MapWrg,
     MemoryPrimitive,
+    ReduceByIndexSeq,
     ReduceSeq,
     ReduceSeqUnroll,
     ScanSeq,
@@ -55,6 +56,8 @@ class Emitter(Stepping):
                 carried.fold(self, fun.f, init, xs, env, dest, unroll=unroll)
             case FunCall(ScanSeq() as fun, (init, xs)):
                 carried.scan(self, fun, init, xs, env, dest)
+            case FunCall(ReduceByIndexSeq() as fun, (init, pairs)):
+                bins.by_index(self, fun, init, pairs, env, dest)
             case FunCall(IterateSeq() as fun, (x,)) if is_private(dest):
                 carried.iterate(self, fun, x, env, dest)
             case FunCall(SlideSeq() as fun, (xs,)):

@@ -22,6 +22,12 @@ from liftpy.views.access import AccessReader, Memory, Term
 MOST_STATEMENTS = 10_000
 """The most statements of a kernel that become code: drivers take minutes for fewer."""
 
+DATA_INDEX = "@"
+"""The beginning of the names of variables that hold indices; `views.access` mentions them."""
+
+LANES = "store", "lane"
+"""The beginnings of the names of variables for the lanes of a vector."""
+
 
 class Assign(NamedTuple):
     """A value and its place, of `width` lanes; both depend on the lane by the variable `lane`.

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.nat import Nat, var
-from liftpy.ir.types import F32
-from liftpy.loops.nest import Bind, old
+from liftpy.ir.types import F32, I32
+from liftpy.loops.nest import DATA_INDEX, LANES, Bind, old
 from liftpy.loops.substitute import Substitution
 from liftpy.loops.terms import (
     condition_of,
@@ -119,6 +119,12 @@ class Reading:
         self.begin(s.term)
         self.bound[s.name] = self.whole(s.term, s.lane, s.width)
 
+    def with_indices(self, term: Term) -> Term:
+        """A term whose indices mention variables of the code, not of the nest."""
+        for name in sorted(n for n in term.names if n.startswith(DATA_INDEX)):
+            term = self.substitution.term(term, name, Variable(self.bound[name].name, I32))
+        return term
+
     def held_behind(self, term: Term, compute: Callable[[], Code]) -> Code:
         """A scalar where the current conditions hold (Note [Behind a condition])."""
         if not self.is_shared(term) or not self.guard:
@@ -132,7 +138,7 @@ class Reading:
 
     def cell(self, place: Load, width: int) -> Cell:
         """Memory cells to store in or to load."""
-        if any(name.startswith(("store", "lane")) for name in place.index.names()):
+        if any(name.startswith(LANES) for name in place.index.names()):
             message = "a function of vector lanes needs a stored value: store it with toPrivate"
             raise TypeRefused(message)
         memory = old(place.snapshot, place.memory) if place.snapshot in self.taken else place.memory

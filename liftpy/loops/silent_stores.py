@@ -32,7 +32,7 @@ from liftpy.loops.tree import (
     statements_in,
     with_blocks,
 )
-from liftpy.loops.unswitch import Given, counters_of
+from liftpy.loops.unswitch import Given, counters_of, declared_in
 
 
 def without_silent_stores(block: Block) -> Block:
@@ -43,8 +43,8 @@ def without_silent_stores(block: Block) -> Block:
 def _without(s: Statement) -> list[Statement]:
     match s:
         case For(body=body):
-            counters = counters_of(s)
-            silent = [t for t in _silent(body) or () if counters.keys().isdisjoint(t.index.names())]
+            own = counters_of(s).keys() | declared_in(s)
+            silent = [t for t in _silent(body) or () if own.isdisjoint(t.index.names())]
             inside = replace(s, body=without_silent_stores(Given(frozenset(silent)).block(body)))
             return [If(All(strongest(silent)), Block((inside,)))] if silent else [inside]
         case If(All(tests), then, otherwise):

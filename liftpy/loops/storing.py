@@ -44,10 +44,11 @@ class Storing(Reading):
         """Statements in their order."""
         for s in statements:
             match s:
-                case Assign():
-                    self.put_store(s)
-                case Bind():
-                    self.bind(s)
+                case Assign(target, term):
+                    indexed = self.with_indices(target), self.with_indices(term)
+                    self.put_store(s._replace(target=indexed[0], term=indexed[1]))
+                case Bind(_, term):
+                    self.bind(s._replace(term=self.with_indices(term)))
                 case Loop(counter, first, bound, step, body, _, ahead):
                     inner = self.block(lambda body=body: self.statements(body))
                     if inner:

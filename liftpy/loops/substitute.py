@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from liftpy.ir.nat import Nat
+from liftpy.ir.nat import Nat, Var, var
 from liftpy.views.access import AccessReader, Apply, Choice, FromIndex, Lanes, Load, Term, Variable
 
 #: The replacement of a name: a number for a counter, a term for a variable.
@@ -24,6 +24,14 @@ def rebuilt(read: AccessReader, term: Term, change: Callable[[Term], Term]) -> T
             return replace(term, init=change(init), vector=change(vector), step=change(step))
         case _:
             return term
+
+
+def renamed(index: Nat, names: Mapping[str, str]) -> Nat:
+    """An index with other names for some of its variables, which keep their ranges."""
+    found = {a.name: a for a in index.atoms() if isinstance(a, Var) and a.name in names}
+    if not found:
+        return index
+    return index.substitute({name: var(names[name], a.low, a.high) for name, a in found.items()})
 
 
 @dataclass
@@ -52,12 +60,12 @@ class Substitution:
 
     def _made(self, term: Term, name: str, by: By) -> Term:
         match term:
-            case Load() if isinstance(by, int):
+            case Load():
                 return Load(term.memory, self.index(term.index, name, by), term.snapshot)
-            case FromIndex(index, t) if isinstance(by, int):
-                return FromIndex(index.substitute({name: by}), t)
-            case Choice(condition, then, otherwise) if isinstance(by, int):
-                index = condition.index.substitute({name: by})
+            case FromIndex(index, t):
+                return FromIndex(self.index(index, name, by), t)
+            case Choice(condition, then, otherwise):
+                index = self.index(condition.index, name, by)
                 inside = self.read.inside(index, condition.length)
                 return self.read.either(
                     inside, self.term(then, name, by), self.term(otherwise, name, by)
@@ -69,11 +77,13 @@ class Substitution:
             case _:
                 return rebuilt(self.read, term, lambda part: self.term(part, name, by))
 
-    def index(self, index: Nat, name: str, number: int) -> Nat:
-        """An index with a number for a counter, in the form that it has when built directly."""
+    def index(self, index: Nat, name: str, by: By) -> Nat:
+        """An index with a name replaced, in the form that it has when built directly."""
         if name not in index.names():
             return index
-        key = index, name
+        if not isinstance(by, int):
+            return renamed(index, {name: by.name}) if isinstance(by, Variable) else index
+        number, key = by, (index, name)
         found = self.parted.get(key)
         if found is None:
             still, moving = index.parted(name)

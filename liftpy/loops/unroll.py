@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from liftpy.errors import TypeRefused
 from liftpy.loops.nest import (
+    DATA_INDEX,
     MOST_STATEMENTS,
     Assign,
     Bind,
@@ -35,6 +36,12 @@ def unrolled(nest: Nest) -> Nest:
     unroller = Unroller(nest.kernel, Substitution(nest.read, noted), indexing(terms_in(nest.body)))
     body = unroller.block(nest.body)
     if unroller.over_registers - unroller.counters and (left := indexing(terms_in(body))):
+        if any(name.startswith(DATA_INDEX) for name in left):
+            message = (
+                "an index that is data cannot select a computed value in registers: "
+                "store the array with toGlobal before it is read"
+            )
+            raise TypeRefused(message)
         message = (
             f"private memory cannot be indexed by {', '.join(sorted(left))}: each work-item has "
             "its own; use toLocal for what work-items share"

@@ -55,7 +55,7 @@ def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
     """The replacement of a statement."""
     if not isinstance(s, For) or any(isinstance(t, Barrier) for t in statements_in(s.body)):
         return [s]
-    tests = dict.fromkeys(_tests(s.body))
+    tests = _movable(s)
     if not tests:
         return [s]
     if known := _known(s, tests):
@@ -77,8 +77,19 @@ def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
 
 def _splits(s: For) -> bool:
     """Whether a loop, or one in it, can be split at guards that depend at most on its counter."""
-    tests = dict.fromkeys(_tests(s.body))
+    tests = _movable(s)
     return bool(_known(s, tests) or _passes(s, tests)) or any(map(_splits, _loops(s.body)))
+
+
+def _movable(s: For) -> dict[RangeTest, None]:
+    """The tests in a loop that mention no variable of the loop: its value is an index."""
+    own = declared_in(s)
+    return {t: None for t in _tests(s.body) if own.isdisjoint(t.index.names())}
+
+
+def declared_in(s: For) -> frozenset[str]:
+    """The variables that are declared in a loop."""
+    return frozenset(t.name for t in statements_in(s.body) if isinstance(t, Let))
 
 
 def _known(s: For, tests: Collection[RangeTest]) -> tuple[RangeTest, ...]:

@@ -2,7 +2,8 @@
 
 - *Scopes.* A variable is declared before it is read, in the same block or one around it, under a
   name that is not in use there. An index is over counters of the loops around it and ids of the
-  kernel; the range that it assumes for each includes all values that the counter or id may have.
+  kernel, and variables that are clamped; the range that it assumes for each includes all values
+  that it may have.
 - *Types.* Operands have the types that their operator takes, and all have the same number of lanes,
   or one lane that applies to all; a stored value has the type and the lanes of its place.
 - *Memory spaces.* Only writable memory is stored to. Global memory is the kernel's buffers, local
@@ -21,6 +22,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.operators import OPERATORS, operator_type
 from liftpy.ir.types import BOOL, F32, FLOATS, SCALARS, STORAGE
+from liftpy.loops.bounds import clamped
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     Barrier,
@@ -52,11 +54,15 @@ MOST_LANES_OF_A_DOT = 4
 
 @dataclass(frozen=True)
 class Scope:
-    """A point in a kernel: ranges of counters and ids, variables; `uniform` if all reach it."""
+    """A point in a kernel: ranges of counters and ids, variables; `uniform` if all reach it.
+
+    `ranges` are those of the variables that clamp an index.
+    """
 
     code: LoopKernel
     indices: Mapping[str, tuple[int, int]]
     variables: dict[str, Name] = field(default_factory=dict)
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     uniform: bool = True
 
 
@@ -79,7 +85,7 @@ def _faults(code: LoopKernel) -> Iterator[str]:
 
 def _of_block(block: Block, scope: Scope) -> Iterator[str]:
     """What is wrong in a block."""
-    scope = replace(scope, variables=dict(scope.variables))
+    scope = replace(scope, variables=dict(scope.variables), ranges=dict(scope.ranges))
     memories = {m.name for m in (*scope.code.buffers, *scope.code.locals)}
     for s in block:
         if isinstance(s, Simple):
@@ -91,6 +97,8 @@ def _of_block(block: Block, scope: Scope) -> Iterator[str]:
                 if name in scope.variables or name in scope.indices or name in memories:
                     yield f"{name} is declared twice"
                 scope.variables[name] = Name(name, value.type, value.width)
+                if (ends := clamped(value)) is not None:
+                    scope.ranges[name] = ends
             case Store():
                 yield from _of_store(s, scope)
             case For():
@@ -160,7 +168,7 @@ def _of_index(index: Nat, scope: Scope) -> Iterator[str]:
     for a in index.atoms():
         if not isinstance(a, Var):
             continue
-        known = scope.indices.get(a.name)
+        known = scope.indices.get(a.name) or scope.ranges.get(a.name)
         if known is None:
             yield f"the index {index} mentions {a.name}, which is no counter or id here"
         elif (a.low is not None and a.low > known[0]) or (a.high is not None and a.high < known[1]):

@@ -37,12 +37,14 @@ from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
-from liftpy.loops.nest import Bind, Statement
+from liftpy.loops.nest import DATA_INDEX, LANES, Bind, Statement
 from liftpy.loops.tree import Barrier
 from liftpy.primitives import (
     AnyIterate,
     AnyReduce,
+    AnyReduceByIndex,
     AnyScan,
+    At,
     MapGlb,
     MapLcl,
     MapWrg,
@@ -100,6 +102,9 @@ class Viewing:
     folds: dict[int, tuple[ReduceVec, int]] = field(default_factory=dict)
     used: dict[int, tuple[Lambda, list[tuple[Param, Uses]]]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.read.hold = self.data_index
+
     # --- bookkeeping ---
 
     def fresh(self, stem: str) -> str:
@@ -148,7 +153,7 @@ class Viewing:
     def traits_of(self, expr: Expr) -> Traits:
         """The traits of an expression, which hold wherever it is read."""
         fun = expr.fun if isinstance(expr, FunCall) else None
-        stores = isinstance(fun, MemoryPrimitive | AnyReduce | AnyIterate | AnyScan)
+        stores = isinstance(fun, MemoryPrimitive | AnyReduce | AnyIterate | AnyScan | At)
         parts = (self.traits.get(id(e)) or self.traits_of(e) for e in children(expr))
         pure = not stores and all(part.pure for part in parts)
         scalar = isinstance(expr.type, ScalarType) and isinstance(fun, Get | ScalarOp | UserFun)
@@ -175,9 +180,11 @@ class Viewing:
                 value = self.registers("acc", expr.type)
                 self.generate(expr, env, value)
                 return value
-            case FunCall(AnyScan() | MapGlb() | MapWrg() | MapLcl() as fun, _):
+            case FunCall(AnyScan() | AnyReduceByIndex() | MapGlb() | MapWrg() | MapLcl() as fun, _):
                 memories = "toPrivate, toLocal or toGlobal"
-                if not isinstance(fun, AnyScan):  # other work-items computed the values
+                if isinstance(fun, AnyReduceByIndex):
+                    memories = "toPrivate or toGlobal"
+                elif not isinstance(fun, AnyScan):  # other work-items computed the values
                     memories = "toGlobal or toLocal"
                 message = (
                     f"the result of {fun.name} is read in the kernel that computes it: "
@@ -204,6 +211,18 @@ class Viewing:
     def computed(self, f: Lambda, *values: Value) -> Env:
         """The variables of a function that is emitted here (Note [Values with a name])."""
         return self.given(f, values, self.variable)
+
+    def data_index(self, term: Term) -> str:
+        """The name of a variable of the nest that holds an index."""
+        if any(name.startswith(LANES) for name in term.names):
+            message = (
+                "the lanes of a vector cannot read at an index that is data: "
+                "read the elements before asVector"
+            )
+            raise TypeRefused(message)
+        name = self.fresh(DATA_INDEX)
+        self.put(Bind(name, term))
+        return name
 
     def note(self, value: Value) -> Value:
         """A value whose scalars are held in variables where they are read."""

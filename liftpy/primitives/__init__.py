@@ -4,6 +4,7 @@ from liftpy.ir.expr import Get, Layout, Primitive, ScalarOp
 from liftpy.primitives.border import PadClamp, PadMirror, PadWrap
 from liftpy.primitives.concat import Concat, Drop, SplitAt, Take
 from liftpy.primitives.cover import Cover, CoverOnce, Uncover
+from liftpy.primitives.data_index import AnyReduceByIndex, At, ReduceByIndex
 from liftpy.primitives.generate import Generate, Repeat
 from liftpy.primitives.iterate import AnyIterate, Iterate
 from liftpy.primitives.lowered import (
@@ -16,6 +17,7 @@ from liftpy.primitives.lowered import (
     MapVec,
     MapWrg,
     MemoryPrimitive,
+    ReduceByIndexSeq,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceVec,
@@ -73,6 +75,8 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         AsVector,
         AsScalar,
         Generate,
+        At,
+        ReduceByIndex,
         MapSeq,
         MapSeqUnroll,
         MapSeqAhead,
@@ -83,6 +87,7 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         ReduceSeq,
         ReduceSeqUnroll,
         ReduceVec,
+        ReduceByIndexSeq,
         ScanSeq,
         IterateSeq,
         SlideSeq,
@@ -102,9 +107,11 @@ __all__ = [
     "AnyIterate",
     "AnyMap",
     "AnyReduce",
+    "AnyReduceByIndex",
     "AnyScan",
     "AsScalar",
     "AsVector",
+    "At",
     "Concat",
     "Cover",
     "CoverOnce",
@@ -132,6 +139,8 @@ __all__ = [
     "PadWrap",
     "Primitive",
     "Reduce",
+    "ReduceByIndex",
+    "ReduceByIndexSeq",
     "ReduceSeq",
     "ReduceSeqUnroll",
     "ReduceVec",

@@ -15,10 +15,21 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, FunCall, Primitive, Program, UserFun
 from liftpy.ir.place import asker
 from liftpy.ir.walk import children, top_down
-from liftpy.primitives import PRIMITIVES, Generate, Iterate, Layout, Map, Reduce, Scan, ToGlobal
+from liftpy.primitives import (
+    PRIMITIVES,
+    At,
+    Generate,
+    Iterate,
+    Layout,
+    Map,
+    Reduce,
+    ReduceByIndex,
+    Scan,
+    ToGlobal,
+)
 
 #: The primitives with lowered forms. A `map` that only moves elements needs none: it is a layout.
-Algorithmic: TypeAlias = Map | Reduce | Scan | Iterate
+Algorithmic: TypeAlias = Map | Reduce | Scan | Iterate | ReduceByIndex
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +61,7 @@ def works(expr: Expr) -> bool:
                 return False
             case UserFun():
                 return True
-            case Primitive() as p if not isinstance(p, Layout | Map | Generate):
+            case Primitive() as p if not isinstance(p, Layout | Map | Generate | At):
                 return True
             case _:
                 pass

@@ -16,6 +16,7 @@ from liftpy.ir.expr import Lambda, Primitive
 from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type, VectorType
+from liftpy.primitives.data_index import AnyReduceByIndex
 from liftpy.primitives.iterate import AnyIterate
 from liftpy.primitives.map import AnyMap, array_of
 from liftpy.primitives.reduce import AnyReduce
@@ -108,6 +109,26 @@ class ScanSeq(AnyScan):
     """Runs `scan` as a loop of one work-item; the accumulator is private."""
 
     name: ClassVar[str] = "scanSeq"
+
+
+@dataclass(frozen=True)
+class ReduceByIndexSeq(AnyReduceByIndex):
+    """Runs `reduceByIndex` as a loop of one work-item over the pairs, which updates bins in place.
+
+    The bins are in global or local memory: registers have no addresses.
+    """
+
+    name: ClassVar[str] = "reduceByIndexSeq"
+
+    def type_of(self, init: Type, pairs: Type) -> Type:
+        bins, _ = self.parts(init, pairs)
+        if any(True for _ in bins.element.lengths()):
+            message = (
+                f"{self.name} updates bins of scalars, not of {bins.element}: "
+                "map it over the columns of the values"
+            )
+            raise TypeRefused(message)
+        return bins
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from liftpy.ir.by_identity import by_identity
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple, UserFun
-from liftpy.primitives import Generate, Layout, Map, Zip
+from liftpy.primitives import At, Generate, Layout, Map, Zip
 
 
 def computes(expr: Expr) -> bool:
@@ -29,10 +29,10 @@ def call_computes(expr: FunCall) -> bool:
 
 
 def is_layout(p: Primitive) -> bool:
-    """Whether a primitive only moves elements: a layout, or a `map` or `generate` of one."""
+    """Whether a primitive only moves elements: a layout, `at`, or a `map` or `generate` of one."""
     if isinstance(p, Map | Generate):
         return not computes(p.f.body)
-    return isinstance(p, Layout)
+    return isinstance(p, Layout | At)
 
 
 def writable(primitive: Primitive, args: tuple[Expr, ...]) -> bool:

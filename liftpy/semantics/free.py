@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from liftpy.ir.nat import NatLike, Var, nat
 from liftpy.ir.pull import ByName, Index, Parts, Pull, Value, prefixes
-from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
+from liftpy.ir.types import I32, ArrayType, TupleType, Type, VectorType
 from liftpy.rewrite.rule import Assumption
 from liftpy.semantics.symbolic import components
 
@@ -50,6 +50,26 @@ class FreeTerm:
         return f"{self.head}({values}){indices}" if values else self.head + indices
 
 
+DECIDED = {FreeTerm("True"): True, FreeTerm("False"): False}
+"""Comparisons of indices."""
+
+
+def data_index(name: str, *prefix: FreeTerm | int) -> int:
+    """The value of an i32 of a metavariable, which may be an index: some equal, some negative."""
+    return (len(name) + sum(3 * k for k in prefix if isinstance(k, int))) % 7 - 1
+
+
+def is_number_of_index(value: Value) -> bool:
+    """Whether a term is an i32 with a known value."""
+    return isinstance(value, FreeTerm) and not value.args and number_of(value) is not None
+
+
+def number_of(term: FreeTerm) -> int | None:
+    """The value of an i32; None if it is not known."""
+    head, ends, rest = term.head.rpartition(str(I32))
+    return int(head) if ends and not rest and head.lstrip("-").isdigit() else None
+
+
 class FreeReader(ByName):
     """Reads meanings at given sizes as terms; indices may still be naturals over the sizes."""
 
@@ -73,11 +93,15 @@ class FreeReader(ByName):
                 return Pull(length, lambda i: self.leaf(name, element, *prefix, self.number(i)))
             case TupleType(elements):
                 return tuple(self.leaf(f"{name}.{k}", e, *prefix) for k, e in enumerate(elements))
+            case _ if t == I32 and all(isinstance(k, int) for k in prefix):
+                return self.of_index(data_index(name, *prefix), t)
             case _:
                 return FreeTerm(name, prefix)
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
-        return FreeTerm(op, args)
+        if op == "==" and all(is_number_of_index(a) for a in args):
+            return FreeTerm(str(args[0] == args[1]))
+        return self.either(*args) if op == "select" else FreeTerm(op, args)
 
     def literal(self, value: float, t: Type) -> Value:
         return FreeTerm(str(self.units.get(str(value), value)))
@@ -89,9 +113,13 @@ class FreeReader(ByName):
         return min(max(self.number(index), 0), self.number(of.length) - 1)
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
-        return then if condition else FreeTerm(str(otherwise))
+        return self.either(condition, then, FreeTerm(str(otherwise)))
 
     def either(self, condition: Value, then: Value, otherwise: Value) -> Value:
+        if isinstance(condition, FreeTerm):
+            if condition not in DECIDED:
+                return FreeTerm("select", (condition, then, otherwise))
+            condition = DECIDED[condition]
         return then if condition else otherwise
 
     def of_index(self, index: Index, t: Type) -> Value:

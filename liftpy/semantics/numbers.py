@@ -29,7 +29,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.denote import Closure
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, ScalarOp, UserFun
 from liftpy.ir.nat import NatLike
-from liftpy.ir.pull import Index, Parts, Pull, Value
+from liftpy.ir.pull import Index, Parts, Pull, Value, guarded
 from liftpy.ir.types import SCALARS, STORAGE, TupleType, Type
 from liftpy.semantics.array_folds import Fold
 from liftpy.semantics.held import (
@@ -119,6 +119,10 @@ class NumpyReader:
 
     def of_index(self, index: Index, t: Type) -> Value:
         return np.asarray(number(index)).astype(self.number_type(t))[()]
+
+    def element_at(self, xs: Pull, index: Value) -> Value:
+        at = np.asarray(index).astype(np.int64)[()]
+        return guarded(self, self.inside(at, xs.length), xs[self.clip(at, xs)], 0)
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         message = f"the unknown function {function.name} has no value"

@@ -14,7 +14,7 @@ from liftpy.ir.expr import FunCall, FunVar, Param, Primitive, nat_fields
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.walk import substitute_callee, top_down
-from liftpy.semantics.free import FreeReader, FreeTerm, Sizes, assignments
+from liftpy.semantics.free import FreeReader, FreeTerm, Sizes, assignments, number_of
 from liftpy.semantics.reference import interpret
 from liftpy.semantics.refute import count, grade, hold, spread
 from liftpy.semantics.symbolic import components
@@ -75,7 +75,7 @@ def disagreement_at(primitive: Primitive, params: tuple[Param, ...], at: Sizes) 
         if isinstance(part, FunCall) and isinstance(part.fun, FunVar)
     }
     numbered = FunCall(substitute_callee(primitive, at), params)
-    given = {p: listed(value, read) for p, value in env.items()}
+    given = {p: numbered_indices(listed(value, read)) for p, value in env.items()}
     referred = listed(interpret(numbered, given, unknown), read)
     return difference(meant, referred)
 
@@ -102,6 +102,20 @@ def listed(value: Value, read: FreeReader) -> Any:
             return [listed(part, read) for part in value]
         case float():
             return FreeTerm(str(value))
+        case _:
+            return value
+
+
+def numbered_indices(value: Any) -> Any:
+    """Nested lists and tuples of terms, with numbers for those that are i32 values."""
+    match value:
+        case list():
+            return [numbered_indices(part) for part in value]
+        case tuple():
+            return tuple(map(numbered_indices, value))
+        case FreeTerm():
+            number = number_of(value)
+            return value if number is None or value.args else number
         case _:
             return value
 

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from liftpy.errors import InternalError
 from liftpy.ir.lazy import lazy
-from liftpy.ir.nat import ZERO, Nat, NatLike, greatest, least, nat
+from liftpy.ir.nat import ZERO, Nat, NatLike, greatest, least, nat, var
 from liftpy.ir.operators import operator_type
 from liftpy.ir.pull import ByName, Known, Parts, Pull, Value, known
-from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
+from liftpy.ir.types import I32, ArrayType, ScalarType, TupleType, Type, VectorType
 
 Space: TypeAlias = Literal["global", "local", "private"]
 NO_NAMES: frozenset[str] = frozenset()
@@ -230,6 +230,12 @@ class Variable:
 Term: TypeAlias = Load | Constant | FromIndex | Apply | Choice | Lanes | Variable
 
 
+def no_variables(_term: Term) -> str:
+    """Refuse: an index that is data is held in a variable of a kernel."""
+    message = "an index that is data was read outside a kernel"
+    raise InternalError(message)
+
+
 class AccessReader(ByName):
     """Interprets meanings as terms over memory (see `ir.pull.Reader`).
 
@@ -238,8 +244,9 @@ class AccessReader(ByName):
     time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hold: Callable[[Term], str] = no_variables) -> None:
         self.terms: dict[object, Any] = {}
+        self.hold = hold
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         """An operator applied."""
@@ -294,6 +301,57 @@ class AccessReader(ByName):
             raise InternalError(message)
         return FromIndex(nat(index), t)
 
+    def clamped(self, index: Term, length: int) -> tuple[Term, Term]:
+        """An index that is data, clamped to an array, and whether it was inside."""
+        low, high = self.literal(0, I32), self.literal(length - 1, I32)
+        clamped = self.operate("min", (self.operate("max", (index, low)), high))
+        return clamped, self.operate("==", (index, clamped))
+
+    def element_at(self, xs: Pull, index: Value) -> Value:
+        """The element at the index clamped to the array, in a variable; 0 if it was outside.
+
+        So the index is inside in every case, and the element can be read before it is chosen.
+        Registers have no addresses: one of them is chosen by comparisons.
+        """
+        length = int(xs.length)
+        clamped, inside = self.clamped(index, length)
+        name = self.hold(clamped)
+        if is_known(xs) and in_registers(xs):
+            found = self.one_of([xs[nat(k)] for k in range(length)], Variable(name, I32), 0)
+        else:
+            found = xs[var(name, 0, length - 1)]
+
+        def chosen(value: Value) -> Value:
+            match value:
+                case Pull():
+                    return Pull(value.length, lambda i: chosen(value[i]))
+                case Parts():
+                    return Parts(chosen(value.pairs))
+                case tuple():
+                    return tuple(map(chosen, value))
+                case _:
+                    return self.operate("select", (inside, value, self.literal(0, value.type)))
+
+        return chosen(found)
+
+    def one_of(self, values: list[Value], index: Term, first: int) -> Value:
+        """The value at an index, the first of which is at index `first`."""
+        match values[0]:
+            case Pull(length):
+                return Pull(length, lambda i: self.one_of([v[i] for v in values], index, first))
+            case Parts() | tuple() as parts:
+                count = len(parts.pairs[ZERO] if isinstance(parts, Parts) else parts)
+                each = ([v[k] for v in values] for k in range(count))
+                return tuple(self.one_of(part, index, first) for part in each)
+            case _ if len(values) == 1:
+                return values[0]
+            case _:
+                half = len(values) // 2
+                below = self.operate("<", (index, self.literal(first + half, I32)))
+                left = self.one_of(values[:half], index, first)
+                right = self.one_of(values[half:], index, first + half)
+                return self.operate("select", (below, left, right))
+
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         """Refuse: rules are not compiled."""
         message = f"{function.name} is a metavariable and has no code"
@@ -320,6 +378,34 @@ def is_known(value: Value) -> bool:
     if kind is Parts:
         return is_known(value.pairs)
     return not isinstance(value, Pull)
+
+
+def in_registers(xs: Pull) -> bool:
+    """Whether the index of an element decides which register is read."""
+    probe = "probed index"
+    waiting, seen = scalars_of(xs[var(probe, 0, int(xs.length) - 1)]), set[int]()
+    while waiting:
+        term = waiting.pop()
+        if id(term) in seen:
+            continue
+        seen.add(id(term))
+        if isinstance(term, Load) and (term.memory.space, probe in term.names) == ("private", True):
+            return True
+        waiting += term.parts
+    return False
+
+
+def scalars_of(value: Value) -> list[Term]:
+    """The scalars of a value; those of an array's first element stand for the others."""
+    match value:
+        case Pull():
+            return scalars_of(value[ZERO])
+        case Parts(pairs):
+            return scalars_of(pairs)
+        case tuple():
+            return [scalar for part in value for scalar in scalars_of(part)]
+        case _:
+            return [value]
 
 
 Allocate: TypeAlias = Callable[[str, ScalarType, int], Memory]

@@ -16,6 +16,7 @@ from liftpy.language.embedded.lang import (
     as_scalar,
     as_vector,
     iterate_seq,
+    map,
     map_glb,
     map_lcl,
     map_seq,
@@ -24,6 +25,7 @@ from liftpy.language.embedded.lang import (
     map_vec,
     map_wrg,
     program,
+    reduce_by_index_seq,
     reduce_seq,
     reduce_seq_unroll,
     reduce_vec,
@@ -45,6 +47,7 @@ from liftpy.primitives import (
     MapSeqUnroll,
     MapVec,
     MapWrg,
+    ReduceByIndexSeq,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceVec,
@@ -96,6 +99,9 @@ BODIES = {
     ),
     ToPrivate: rows(lambda row: to_private(row >> map_seq(twice)) >> map_seq(twice)),
     IterateSeq: rows(lambda row: row >> iterate_seq(3, map_seq(twice))),
+    ReduceByIndexSeq: rows(
+        lambda row: row >> map(lambda x: (0, x)) >> reduce_by_index_seq(add, 0.0, bins=4)
+    ),
 }
 
 

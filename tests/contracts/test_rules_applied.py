@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from liftpy.constraints.system import Source
 from liftpy.ir.expr import Expr, FunCall, FunVar, Lambda, Literal, Param, Primitive, Tuple
 from liftpy.ir.nat import nat, var
-from liftpy.ir.types import F32, I32, ArrayType, TupleType, Type, TypeVar, VectorType
+from liftpy.ir.types import F32, F64, I32, ArrayType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import constant_fields, top_down
 from liftpy.language.embedded.functions import function
 from liftpy.language.embedded.lang import add, exp, map, maximum, reduce, sin
@@ -149,7 +149,7 @@ class Instance:
             parts = (total * (k + 1.0) + (0 if zeroed else k) for k in range(len(t.elements)))
             return Tuple(tuple(parts))
         if not isinstance(t, ArrayType):
-            return total
+            return operate(str(t), total) if t in {F64, I32} else total
 
         def element(y: Expr) -> Expr:
             number = summary(y) * 3
@@ -174,6 +174,8 @@ def summary(x: Expr) -> Expr:
     """A number that depends on every scalar of a value and on their order; an index, roughly."""
     if x.type == I32:
         return operate("select", x < 1, Literal(1.5, F32), Literal(4.0, F32))
+    if x.type == F64:
+        return operate("f32", x)
     if isinstance(x.type, ArrayType):
         return x >> reduce(lambda a, y: a * 2.0 - summary(y), 1.0)
     if isinstance(x.type, TupleType):
@@ -264,7 +266,9 @@ def value(expr, params):
 
 def whole(array):
     """Distinct whole numbers in the place of distinct eighths, small enough to stay exact."""
-    return tuple(whole(a) for a in array) if isinstance(array, tuple) else array * 8
+    if isinstance(array, tuple):
+        return tuple(whole(a) for a in array)
+    return array if array.dtype == np.int32 else array * 8
 
 
 def free_of(*exprs):

@@ -310,6 +310,15 @@ LOWERED = {
     "|> mapGlb(0, row => row |> mapSeq(x => x))",
     "parts_stored_over_other_levels": "concat(ys |> mapGlb(0, x => x), zs |> mapSeq(x => x))",
     "scan_that_is_not_stored": "xss |> mapGlb(0, row => row |> scanSeq(add, 0) |> mapSeq(x => x))",
+    "lanes_at_an_index_that_is_data": "zs |> asVector(4) "
+    "|> mapGlb(0, mapVec(x => ys |> at(i32(x)))) |> asScalar",
+    "bins_that_are_not_stored": "zip(generate(12, i => i), ys) "
+    "|> reduceByIndexSeq(add, 0 |> repeat(3)) |> mapSeq(x => x)",
+    "bins_of_a_work_group": "xss |> mapWrg(0, row => zip(generate(4, i => i), row) "
+    "|> reduceByIndexSeq(add, 0 |> repeat(3)) |> toLocal |> mapSeq(x => x))",
+    "computed_register_at_an_index_that_is_data": "xss |> mapGlb(0, row => let s = "
+    "row |> scanSeq(add, 0) |> toPrivate in row |> mapSeq(x => s "
+    "|> map(y => (y, ys |> at(2i32))) |> at(i32(x)) |> get(0)))",
     "fold_that_cannot_be_unrolled": "generate(1000000, (i: i32) => i) "
     "|> reduceSeqUnroll(addInt, 0)",
     "kernel_that_gets_too_long": "generate(1000000, (i: i32) => i) |> mapSeq(i => i * i) "

@@ -62,6 +62,20 @@ CASES: dict[str, Case] = {
     "gradient_of_a_value_in_a_memory": refused(XS + "xs |> map(x => x * x) |> toGlobal"),
     "gradient_of_vectors": refused(XS + "xs |> asVector(2) |> map(reduceVec(add, 0))"),
     "gradient_of_a_vector_result": refused(XS + "xs |> asVector(2)"),
+    # indices that are data
+    "gradient_to_an_index": refused(
+        "def p(t: [7]f32, is: [5]i32) = is |> map(i => t |> at(i))", wrt=["is"]
+    ),
+    "gradient_through_an_index": refused("def p(t: [7]f32, x: f32) = t |> at(i32(x))", wrt="x"),
+    "gradient_through_a_named_index": refused(
+        "def p(t: [7]f32, x: f32) = let i = i32(x) in (t |> at(i)) * x", wrt="x"
+    ),
+    "gradient_through_indices_of_bins": refused(
+        "def p(xs: [5]f32) = zip(xs |> map(i32), xs) |> reduceByIndex(add, 0 |> repeat(7))"
+    ),
+    "gradient_of_a_product_by_index": refused(
+        "def p(is: [5]i32, xs: [5]f32) = zip(is, xs) |> reduceByIndex(mul, 1 |> repeat(7))"
+    ),
     # layouts
     "gradient_through_chunks_of_unknown_number": refused(
         "size n: 3..64\ndef p(xs: [n]f32) = xs |> cover(3) |> map(reduce(add, 0))"

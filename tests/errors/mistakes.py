@@ -99,6 +99,7 @@ FUNCTIONS = {
     "map2d_of_a_vector": "return xs >> lp.map2d(lambda x: x)",
     "addition_of_arrays_by_a_word": "return lp.add(xs, xs)",
     "power_of_math": "import math\nreturn xs >> lp.map(lambda x: math.pow(x, 3))",
+    "bins_without_a_number": "return lp.zip(xs, xs) >> lp.reduce_by_index(lp.add, 0)",
     "fold_with_its_arguments_swapped": "return xs >> lp.scan(0, lp.add)",
     "iterate_with_its_arguments_swapped": "return xs >> lp.iterate(lp.map(lambda x: x), 3)",
     "scalar_for_a_size": "return xs >> lp.take(xs[0])",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import liftpy as lp
+from liftpy.gradient.data_index import BY_INDEX
 from liftpy.gradient.folds import FOLDS
 from liftpy.ir.expr import Layout, Primitive
 from liftpy.language.text.program import parse, show
@@ -197,7 +198,7 @@ def has_adjoint(layout: type[Layout]) -> bool:
 
 
 #: What a gradient passes through by a case of its own.
-BY_CASE = {Map, Generate, *FOLDS}
+BY_CASE = {Map, Generate, *FOLDS, *BY_INDEX}
 
 #: Words of programs whose loops or memories are chosen, and of vectors.
 LOWERED = {"liftpy.primitives.lowered", "liftpy.primitives.vector"}

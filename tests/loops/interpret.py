@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat
+from liftpy.ir.types import INTEGERS
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     All,
@@ -138,6 +139,8 @@ class Machine:
             match s:
                 case Let(name, value):
                     self.variables[name] = self.value(value, who)
+                    if value.type in INTEGERS and value.width == 1:  # it may be an index
+                        self.at[name] = self.variables[name].astype(np.int64)
                 case Store(cell, Cell() as source) if is_copy(cell, source):
                     self.copy(cell, source, who)
                 case Store(cell, value):

@@ -17,6 +17,7 @@ from liftpy.loops.tree import (
     Const,
     For,
     If,
+    Operate,
     Select,
     Simple,
     Statement,
@@ -34,7 +35,10 @@ GROUPS = """def p(xss: [6][8]f32) = xss |> mapWrg(0, row =>
   row |> mapLcl(0, x => x * 2) |> toLocal |> reorder(i => 7 - i, i => 7 - i)
       |> mapLcl(0, x => x + 1))"""
 SOLVED = "def p(xs: [12]f32) = xs |> reorder(i => 5*i % 12, i => 5*i % 12) |> mapGlb(0, x => x + 1)"
-TEXTS = {"padded": PADDED, "groups": GROUPS, "reordered": SOLVED}
+READ = "def p(xs: [7]f32, is: [5]i32) = is |> mapGlb(0, i => xs |> at(i))"
+BINS = """def p(is: [3][5]i32) = is |> mapGlb(0, row => row |> map(i => (i, 1i32))
+  |> reduceByIndexSeq(addInt, 0i32 |> repeat(7)))"""
+TEXTS = {"padded": PADDED, "groups": GROUPS, "reordered": SOLVED, "read": READ, "bins": BINS}
 
 
 def kernels(text: str) -> tuple[LoopKernel, ...]:
@@ -175,3 +179,28 @@ def test_ids_and_counters_that_pass_31_bits_have_64() -> None:
     assert "const long gid0 = get_global_id(0);" in compile_program(lowered(over_ids)).module.source
     assert "for (long i0 = 0;" in compile_program(lowered(in_a_loop)).module.source
     assert "for (int i0 = 0;" in compile_program(lowered(shorter)).module.source
+
+
+@pytest.mark.parametrize("text", [READ, BINS])
+def test_an_index_that_is_data_is_inside_because_it_is_clamped(text: str) -> None:
+    def unclamped(value: Value) -> Value:
+        made = rebuilt(value, unclamped)
+        return made.parts[0] if isinstance(made, Operate) and made.op in {"min", "max"} else made
+
+    (code,) = kernels(text)
+    assert all(b.way == "ranges" for b in bounds(code))
+    faulty = bounds(replace(code, block=changed(code.block, unclamped)))
+    assert {b.cell.memory.name for b in faulty if b.way is None} <= {"xs", "output"}
+    assert any(b.way is None for b in faulty)
+
+
+def test_two_work_items_may_not_update_the_same_bins() -> None:
+    (code,) = kernels(BINS)
+
+    def of_all(value: Value) -> Value:
+        if isinstance(value, Cell) and value.memory.writable:
+            return replace(value, index=value.index.substitute({"gid0": nat(0)}))
+        return rebuilt(value, of_all)
+
+    assert not shared_stores(code)
+    assert shared_stores(replace(code, block=changed(code.block, of_all)))

@@ -48,6 +48,12 @@ TESTED = All((RangeTest(var("lid0", 0, 7)),))
 PRIVATE = Memory("acc", "private", F32, 2)
 
 
+def clamped(most: int) -> Let:
+    """A variable that clamps an index."""
+    least = Operate("max", (Const(9, I32), Const(0, I32)), I32)
+    return Let("v", Operate("min", (least, Const(most, I32)), I32))
+
+
 def kernel() -> LoopKernel:
     """A kernel with local memory and a barrier, as it is lowered."""
     (code,) = compile_program(lowered(TEXT)).loops
@@ -94,6 +100,18 @@ FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
     ),
     "an unknown counter as a number": (
         lambda c: stored(c, value=Index(var("i", 0, 3), F32)),
+        "no counter or id",
+    ),
+    "an index that is not clamped": (
+        lambda c: stored(c, Let("v", Const(1, I32)), at=var("v", 0, 3)),
+        "no counter or id",
+    ),
+    "an index that is clamped to more": (
+        lambda c: stored(c, clamped(4), at=var("v", 0, 3)),
+        "v is from 0 to 4",
+    ),
+    "an index that is clamped in the block before": (
+        lambda c: stored(c, For("i", 0, 2, 1, Block((clamped(3),))), at=var("v", 0, 3)),
         "no counter or id",
     ),
     "a counter of two loops": (

@@ -11,7 +11,7 @@ import dataclasses
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, Lambda, Literal, Param, Primitive, Tuple, call
 from liftpy.ir.nat import INDEX, nat, var
-from liftpy.ir.types import F32, ArrayType, VectorType, array
+from liftpy.ir.types import F32, I32, ArrayType, TupleType, VectorType, array
 from liftpy.language.embedded.lang import add, reduce
 from liftpy.language.embedded.operations import operate
 from liftpy.language.printing.show import operands
@@ -22,6 +22,7 @@ xs, xss, column = (
     Param("xss", array(F32, 3, 4)),
     Param("column", array(F32, 12, 1)),
 )
+pairs = Param("pairs", ArrayType(TupleType((I32, F32)), nat(12)))
 vector = Param("v", VectorType(F32, nat(4)))
 UNUSUAL = {
     "unzip": (Param("ps", call(Zip(), xs, xs).type),),
@@ -37,6 +38,9 @@ UNUSUAL = {
     "scanSeq": (Literal(0.5, F32), xs),
     "iterate": (Param("x", F32),),
     "iterateSeq": (Param("x", F32),),
+    "at": (Literal(2, I32), xs),
+    "reduceByIndex": (xs, pairs),
+    "reduceByIndexSeq": (xs, pairs),
     "reduceVec": (Literal(0.0, F32), vector),
 }
 #: By how many arguments are taken; any number is None.

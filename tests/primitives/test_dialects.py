@@ -9,7 +9,7 @@ import pytest
 import liftpy as lp
 from liftpy.errors import TypeRefused
 from liftpy.language.text.program import parse
-from liftpy.primitives import LAYOUTS, PRIMITIVES, Generate
+from liftpy.primitives import LAYOUTS, PRIMITIVES, At, Generate
 from liftpy.primitives.dialects import Algorithmic, LoweredProgram
 from liftpy.rewrite.skeleton import skeleton_of
 from liftpy.rewrite.strategy import rule
@@ -76,10 +76,10 @@ def test_a_strategy_that_lowers_in_part_makes_no_skeleton() -> None:
 
 
 def test_what_computes_and_is_not_lowered_is_known_to_the_border() -> None:
-    """`generate` is read, and what it computes is computed there."""
+    """`generate` and `at` are read, and what they compute is computed there."""
     computing = set(PRIMITIVES.values()) - set(LAYOUTS)
     unlowered = {p for p in computing if p.__module__ != "liftpy.primitives.lowered"}
-    assert unlowered == {*get_args(Algorithmic), Generate}
+    assert unlowered == {*get_args(Algorithmic), Generate, At}
 
 
 def test_no_lowered_form_is_algorithmic() -> None:

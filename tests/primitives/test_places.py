@@ -8,7 +8,7 @@ import pytest
 from liftpy.errors import InternalError
 from liftpy.ir.expr import FunCall
 from liftpy.language.text.program import parse
-from liftpy.primitives import LAYOUTS, PRIMITIVES, MemoryPrimitive
+from liftpy.primitives import LAYOUTS, PRIMITIVES, At, MemoryPrimitive
 from liftpy.primitives.places import PlaceReader, argument, is_indirect
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.general import general
@@ -58,12 +58,12 @@ def test_its_numbers_do_not_matter():
 
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_layouts_are_those_that_compute_nothing(name):
-    """`generate` gives numbers that nothing has; memory is where a kernel puts what it computes."""
+    """`generate` and `at` use numbers; memory is where a kernel puts what it computes."""
     primitive, params = general(PRIMITIVES[name])
     if type(primitive) in LAYOUTS:
         primitive.meaning(PlaceReader(), *(argument(p.type) for p in params))
     else:
-        assert primitive.function is not None or isinstance(primitive, MemoryPrimitive)
+        assert primitive.function is not None or isinstance(primitive, MemoryPrimitive | At)
 
 
 def test_what_computes_is_seen():

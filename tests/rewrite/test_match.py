@@ -267,6 +267,26 @@ CAPTURES: list[tuple[str, str]] = [
         """xss |> map(x => zs |> map(x => (^x |> reduce(add, 0)) *
             (ks |> map(x => select(x < 1, ^x, 2)) |> reduce(sub, x)))) |> overlaps(7, 1, 0)""",
     ),
+    *(
+        (
+            f"reduce_by_index_owned_{t}",
+            f"""zip(ks, xs |> take(2) |> map({t})) |> reduceByIndex((a, x) =>
+            zs |> map(p => {t}(p) - {own}) |> reduce((bin, p) => {step}, {other}),
+            ys |> map({t}))""",
+        )
+        for t in ("f32", "f64", "i32")
+        for own, step, other in (("x", "bin - p * 3", "a"), ("a", "p - bin * 3", "x"))
+    ),
+    (
+        "reduce_by_index_of_rows",
+        """zip(ks, xss |> take(2)) |> reduceByIndex((a, x) => zip(a, x) |> map(t =>
+            zs |> map(c => sub(c, t.1)) |> reduce((c, t) => sub(c, t), t.0)), xss)""",
+    ),
+    (
+        "reduce_by_index_of_rows",
+        """zip(ks, xss |> take(2)) |> reduceByIndex((a, x) => zip(a, x) |> map(t =>
+            zs |> map(t => sub(t, ^t.0)) |> reduce((c, t) => sub(t, c), t.1)), xss)""",
+    ),
 ]
 
 

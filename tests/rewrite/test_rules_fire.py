@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from liftpy.ir.expr import Lambda, Param, Program
-from liftpy.ir.types import ArrayType, TupleType, VectorType
+from liftpy.ir.types import I32, ArrayType, TupleType, VectorType
 from liftpy.ir.walk import top_down
 from liftpy.language.text.program import parse, show, show_expr
 from liftpy.rewrite.rules import FAMILIES, RULES, rules_of
@@ -94,7 +94,13 @@ def values_of(t, number: int, outer: tuple[int, ...] = ()):
         return values_of(t.element, number, (*outer, int(length)))
     if isinstance(t, TupleType):
         return tuple(values_of(e, 10 * number + k, outer) for k, e in enumerate(t.elements))
-    return values(outer, number)
+    return indices(outer, number) if t == I32 else values(outer, number)
+
+
+def indices(shape: tuple[int, ...], number: int) -> np.ndarray:
+    """Whole numbers from -1 to 7, some of them equal: indices of small arrays, and others."""
+    size = int(np.prod(shape))
+    return (np.random.default_rng(number).permutation(size) % 9 - 1).reshape(shape).astype(np.int32)
 
 
 def values(shape: tuple[int, ...], number: int) -> np.ndarray:

@@ -29,6 +29,7 @@ from liftpy.language.embedded.compound import (
     slide3d,
     slide_nd,
 )
+from liftpy.language.embedded.data_words import at, reduce_by_index, reduce_by_index_seq
 from liftpy.language.embedded.defining import Constant, array_type, const, fun, program, size
 from liftpy.language.embedded.functions import function, section
 from liftpy.language.embedded.prelude import (
@@ -120,6 +121,7 @@ __all__ = [
     "array_type",
     "as_scalar",
     "as_vector",
+    "at",
     "ceil",
     "const",
     "convert",
@@ -160,6 +162,8 @@ __all__ = [
     "power",
     "program",
     "reduce",
+    "reduce_by_index",
+    "reduce_by_index_seq",
     "reduce_seq",
     "reduce_seq_unroll",
     "reduce_vec",

@@ -14,7 +14,7 @@ from liftpy.errors import SyntaxRefused, plural
 from liftpy.ir.expr import Expr, FunCall, Function, Primitive, UserFun, call
 from liftpy.ir.open_sizes import show_range
 from liftpy.ir.operators import OPERATORS
-from liftpy.ir.types import TupleType, Type
+from liftpy.ir.types import I32, TupleType, Type
 from liftpy.language.embedded.prelude import OPERATIONS, PRELUDE
 from liftpy.language.printing.spelling import show_type
 from liftpy.language.printing.usage import law, usage
@@ -23,7 +23,7 @@ from liftpy.language.text.compositions import ABBREVIATIONS, COMPOSITIONS, permu
 from liftpy.language.text.parse import parse_expr
 from liftpy.language.text.syntax import Name, Node, Syntax
 from liftpy.language.text.type_elaborator import TypeElaborator
-from liftpy.primitives import PRIMITIVES
+from liftpy.primitives import PRIMITIVES, At
 from liftpy.source.spans import Source, Span
 
 T = TypeVar("T")
@@ -100,6 +100,8 @@ class CallElaborator(TypeElaborator):
         if self.holes.places:
             if primitive.called and primitive.name == "concat":
                 self.agree(operands, [o.type for o in operands[:1]] * len(operands))
+            if isinstance(primitive, At):
+                self.agree(operands[:1], [I32])
             operands = tuple(map(self.typed, operands))
 
         def suggestions() -> tuple[str, ...]:

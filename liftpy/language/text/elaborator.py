@@ -80,7 +80,8 @@ from liftpy.language.text.syntax import (
     mentions,
     names_in,
 )
-from liftpy.primitives import PRIMITIVES, Iterate
+from liftpy.primitives import PRIMITIVES, AnyReduceByIndex, Iterate
+from liftpy.primitives.data_index import indexed
 
 #: The meanings of the names in scope, the innermost binder last.
 Scope: TypeAlias = Mapping[str, tuple[Expr, ...]]
@@ -335,6 +336,7 @@ class Elaborator(CallElaborator):
     ) -> Expr:
         """A primitive applied to the arguments in its parentheses and to `operand`."""
         expected = arguments(cls)
+        operand = self.indexed(cls, operand)
         if printing.is_called(cls) or len(args) != len(expected):
             what = f"`{cls.name}` takes {plural(len(expected), 'argument')} here, not {len(args)}"
             if printing.is_called(cls):
@@ -352,10 +354,13 @@ class Elaborator(CallElaborator):
             operands = (*(start() for start in starts), operand)
             types = tuple(o.type for o in operands)
             wanted = self.built(node, lambda: bare.parameter_types(*types), lambda: law(cls))
+            if len(wanted) > 1 and all(isinstance(t, OpenType) for t in wanted):
+                self.holes.unify(*wanted)  # what accumulates numbers without a type has theirs
+                wanted = tuple(map(self.holes.resolve, wanted))
             function, exact = self.function(rest[0], wanted, scope)
             if self.holes.places:
                 if len(operands) > 1 or cls is Iterate:
-                    self.holes.unify(function.body.type, operands[0].type)
+                    self.holes.unify(function.body.type, next(iter(wanted)))
                 function = self.resolved(Lambda(function.params, self.typed(function.body)))
                 operands = tuple(map(self.typed, operands))
             if cls is Iterate and not keeps_type(function):
@@ -366,6 +371,11 @@ class Elaborator(CallElaborator):
         return first_that_fits(
             (functools.partial(attempt, starts) for starts in possible), self.holes
         )
+
+    def indexed(self, cls: type[Primitive], operand: Expr) -> Expr:
+        """The operand of a primitive, with i32 for what it takes as indices."""
+        pairs = issubclass(cls, AnyReduceByIndex)
+        return self.agree((operand,), [indexed(operand.type)])[0] if pairs else operand
 
     def iterated(self, f: Syntax, times: Nat, x: Expr, node: Node, scope: Scope) -> Expr:
         """The unrolled calls of a function that changes the type."""

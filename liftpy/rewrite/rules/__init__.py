@@ -6,6 +6,7 @@ from types import ModuleType
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import (
     border,
+    by_index,
     correlation,
     cover,
     fusion,
@@ -44,6 +45,7 @@ FAMILIES = (
     vector,
     correlation,
     scalar,
+    by_index,
     memory,
     lowering,
 )

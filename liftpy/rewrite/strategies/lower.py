@@ -11,16 +11,20 @@ from liftpy.ir.walk import Path, at, every_part, top_down
 from liftpy.primitives import (
     AnyIterate,
     AnyReduce,
+    AnyReduceByIndex,
     AnyScan,
     Iterate,
+    Layout,
     Map,
     MemoryPrimitive,
     Reduce,
+    ReduceByIndex,
     Scan,
     ToGlobal,
 )
 from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.primitives.work import computes, is_layout
+from liftpy.rewrite.strategies.by_index import scalar_bins
 from liftpy.rewrite.strategies.remember import each_part, remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategies.shapes import (
@@ -69,7 +73,8 @@ def sequential(*, unroll: bool = False) -> Strategy:
 @cache
 def folds_to_loops() -> Strategy:
     """Turn all folds and iterations into loops."""
-    return each_part(choose(rule("reduce_to_seq"), rule("scan_to_seq"), rule("iterate_to_seq")))
+    laws = "reduce_to_seq", "scan_to_seq", "iterate_to_seq", "reduce_by_index_to_seq"
+    return each_part(choose(*map(rule, laws)))
 
 
 @cache
@@ -79,7 +84,7 @@ def maps_to_loops() -> Strategy:
 
 
 def store_inner_scans() -> Strategy:
-    """Store scans that another stage reads in registers of the work-item."""
+    """Store scans that another stage reads in registers of the work-item, and bins in a buffer."""
 
     def run(expr: Expr) -> Result:
         for path, part in top_down(expr):
@@ -87,7 +92,8 @@ def store_inner_scans() -> Strategy:
                 continue
             for position, arg in enumerate(part.args):
                 if gives(arg, is_scan):
-                    return seq(at_path((*path, position), rule("to_private")), run)(expr)
+                    memory = "to_global" if gives(arg, has_bins) else "to_private"
+                    return seq(at_path((*path, position), rule(memory)), run)(expr)
         return Success(expr)
 
     return run
@@ -125,8 +131,13 @@ def gives(expr: Expr, made: Callable[[Expr], bool], *, inside: bool = False) -> 
 
 
 def is_scan(expr: Expr) -> bool:
-    """Whether an expression is a `scan` that has no loop yet."""
-    return isinstance(expr, FunCall) and isinstance(expr.fun, Scan)
+    """Whether an expression is a `scan`, or a reduction by index, that has no loop yet."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, Scan | ReduceByIndex)
+
+
+def has_bins(expr: Expr) -> bool:
+    """Whether an expression is a reduction by index that has no loop yet."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, ReduceByIndex)
 
 
 def unroll_innermost() -> Strategy:
@@ -207,7 +218,7 @@ def exposed() -> Strategy:
             paths = (path for k, arg in enumerate(expr.args) for path in kernels_of(arg, (k,)))
             stored = (at_path(path, stored_plain()) for path in paths)
             return seq(*stored, at_path((len(expr.args),), run))(expr)
-        if (path := first_sequence(expr)) is not None:
+        if (path := first_sequence(at(expr, end := below_layouts(expr)), end)) is not None:
             return seq(at_path(path, stored_plain()), run)(expr)
         if is_kernel_iteration(expr):
             return seq(rule("iterate_to_seq"), at_path((1,), plain()))(expr)
@@ -238,13 +249,15 @@ def kernels_of(expr: Expr, path: Path) -> Iterator[Path]:
 
 def plain() -> Strategy:
     """A work-item for each result of the outer maps, with loops inside; see `exposed`."""
-    return seq(exposed(), over_ids("glb"), sequential())
+    return seq(scalar_bins(), exposed(), over_ids("glb"), sequential())
 
 
 def is_unmapped(expr: Expr) -> bool:
     """Whether an expression is an array that no map, fold or scan makes."""
     last = at(expr, maker(expr))
-    made = isinstance(last, FunCall) and isinstance(last.fun, AnyReduce | AnyScan | AnyIterate)
+    made = isinstance(last, FunCall) and isinstance(
+        last.fun, AnyReduce | AnyReduceByIndex | AnyScan | AnyIterate
+    )
     return isinstance(expr.type, ArrayType) and not made and not nests(expr)
 
 
@@ -269,6 +282,21 @@ def is_sequence(expr: Expr) -> bool:
     """Whether work-items must share the result: a scan, or an iteration of a function of arrays."""
     iterates = isinstance(expr, FunCall) and isinstance(expr.fun, Iterate)
     return is_scan(expr) or (iterates and any(True for _ in expr.type.lengths()))
+
+
+def below_layouts(expr: Expr) -> Path:
+    """The path of what makes the result, if bins are updated through the layouts at its end.
+
+    Each bin must have a place, so a layout whose inverse adds elements is not passed.
+    """
+    path: Path = ()
+    while isinstance(expr, FunCall) and isinstance(expr.fun, Layout) and len(expr.args) == 1:
+        inverse = expr.fun.inverse(expr.args[0].type)
+        if not isinstance(inverse, Layout) or inverse.constants():
+            break
+        (expr,), path = expr.args, (*path, 0)
+    mapped = isinstance(expr, FunCall) and isinstance(expr.fun, Map) and has_bins(expr.fun.f.body)
+    return path if mapped or has_bins(expr) else ()
 
 
 def first_sequence(expr: Expr, path: Path = ()) -> Path | None:

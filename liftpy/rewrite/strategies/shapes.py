@@ -23,6 +23,7 @@ from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, at, children, every_part, lambda_of, replace_at
 from liftpy.primitives import (
     AnyIterate,
+    AnyReduceByIndex,
     AnyScan,
     Concat,
     Layout,
@@ -266,7 +267,7 @@ def is_one_kernel(expr: Expr) -> bool:
 def makes_array(expr: Expr) -> bool:
     """Whether an expression is an array, computed without a scan or an iteration."""
     calls = [e.fun for e in every_part(expr) if isinstance(e, FunCall)]
-    sequences = any(isinstance(fun, AnyScan | AnyIterate) for fun in calls)
+    sequences = any(isinstance(fun, AnyReduceByIndex | AnyScan | AnyIterate) for fun in calls)
     return isinstance(expr.type, ArrayType) and not sequences
 
 
@@ -299,7 +300,9 @@ def in_registers(expr: Expr) -> bool:
     """Whether anything makes an array that is private to a work-item."""
     if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
         return False
-    sequence = isinstance(expr, FunCall) and isinstance(expr.fun, AnyScan | AnyIterate)
+    sequence = isinstance(expr, FunCall) and isinstance(
+        expr.fun, AnyReduceByIndex | AnyScan | AnyIterate
+    )
     if sequence and any(True for _ in expr.type.lengths()):
         return True
     return (is_reduce(expr) and isinstance(expr.type, ArrayType)) or any(

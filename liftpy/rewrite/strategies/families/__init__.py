@@ -7,10 +7,13 @@ folder.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from liftpy.errors import InternalError
 from liftpy.ir.expr import Lambda, Program
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton, key_of
+from liftpy.rewrite.strategies.by_index import reads_at_data
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.form import Choices, Family, Form
@@ -26,13 +29,29 @@ from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategy import Derivation, Failure, Strategy, seq
 
+
+def without_data_indices(family: Family) -> Family:
+    """A family that does not apply to stages with indices that are data.
+
+    Vectors have no lanes that read at such indices, and blocks no registers for bins.
+    """
+
+    def match(program: Program) -> Form | str:
+        if reads_at_data(program.body.body):
+            return "indices that are data have no vectors or blocks"
+        return family.match(program)
+
+    return replace(family, match=match)
+
+
 FAMILIES: dict[str, Family] = {
-    f.name: f for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED, SMALL, BLOCKED)
+    f.name: f if f is PLAIN else without_data_indices(f)
+    for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED, SMALL, BLOCKED)
 }
 
 CHOICES = (
-    f"{FAMILY} pad level tail stores rows map flat vector arrays passes inside hold items form "
-    "strided stage coalesce unroll winograd"
+    f"{FAMILY} bins pad level tail stores rows map flat vector arrays passes inside hold items "
+    "form strided stage coalesce unroll winograd"
 )
 SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns"
 SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())

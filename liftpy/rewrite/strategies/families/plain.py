@@ -10,11 +10,12 @@ from liftpy.ir.types import ArrayType
 from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import store_padding
+from liftpy.rewrite.strategies.by_index import bins_of, prepared
 from liftpy.rewrite.strategies.families.common import paddings
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.lower import copied, exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
-from liftpy.rewrite.strategy import Failure, Strategy, seq
+from liftpy.rewrite.strategy import Failure, Result, Strategy, seq
 
 COPIED = "copied"
 """The mapping of a stage that only moves elements: the outer dimensions over global ids."""
@@ -27,14 +28,24 @@ class Plain:
     program: Program
 
     def choices(self) -> Iterator[Choices]:
-        """The part of the padding that is stored, and every legal mapping, or a copy."""
+        """The part of the padding that is stored, and every legal mapping, or a copy.
+
+        For reductions by index also whether each bin is a fold, or all are updated in one loop.
+        """
         body = self.program.body.body
-        result = exposed()(body)
+        words = bins_of(body)
+        for word in words or (None,):
+            bins = {} if word is None else {"bins": (word,)}
+            yield from self.mapped(seq(prepared(word), exposed())(body), bins)
+
+    def mapped(self, result: Result, bins: dict[str, tuple[str, ...]]) -> Iterator[Choices]:
+        """The choices for a body that is `exposed`."""
+        body = self.program.body.body
         if not isinstance(result, Failure):
             maps = [show_mapping(m) for m in mappings(result.expr)]
             if isinstance(body.type, ArrayType) and not computes(body):
                 maps.append(COPIED)
-            yield from product(pad=paddings(result.expr), map=tuple(maps))
+            yield from product(**bins, pad=paddings(result.expr), map=tuple(maps))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
         """One combination: no additional choices."""
@@ -48,7 +59,8 @@ class Plain:
         """Assign the levels of a mapping to the `exposed` maps, or global ids to copies."""
         if choices["map"] == COPIED:
             return seq(copied(), store_padding(choices["pad"]))
-        return seq(exposed(), mapped(choices["map"]), store_padding(choices["pad"]))
+        bins = prepared(choices.get("bins"))
+        return seq(bins, exposed(), mapped(choices["map"]), store_padding(choices["pad"]))
 
 
 PLAIN = Family("plain", "ids for the maps that make the result, by every legal mapping", Plain)

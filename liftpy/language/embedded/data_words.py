@@ -1,0 +1,100 @@
+"""The words of indices that are data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.expr import Expr, Lambda, Literal, Primitive
+from liftpy.ir.nat import NatLike, nat
+from liftpy.ir.scalars import cast_literal
+from liftpy.ir.types import I32, ArrayType, TupleType
+from liftpy.language.embedded.documented import word
+from liftpy.language.embedded.folds import Start, first_that_fits, starts
+from liftpy.language.embedded.functions import Callee, element, expression, function
+from liftpy.language.embedded.operations import agreeing
+from liftpy.language.embedded.trace import current
+from liftpy.language.embedded.words import Section, applied
+from liftpy.language.given import is_number, plain
+from liftpy.primitives.data_index import At, ReduceByIndex, indexed
+from liftpy.primitives.generate import Repeat
+from liftpy.primitives.lowered import ReduceByIndexSeq
+
+
+@word(At)
+def at(index: Any) -> Section:
+    """Reads an array at an index that is data: an i32, for example an element of another array.
+
+    If the index is outside the array, every scalar of the result is 0 (or false).
+
+    >>> places = lp.iota(3) >> lp.map(lambda i: 2 * i)
+    >>> lp.evaluate(places >> lp.map(lambda i: lp.iota(4) >> lp.at(i))).tolist()
+    [0, 2, 0]
+    """
+
+    def build(xs: Expr) -> Expr:
+        if is_number(index):
+            place: Expr = Literal(cast_literal(plain(index), I32), I32)
+        else:
+            (place,) = agreeing((expression(index),), (I32,))
+        return applied(At(), place, xs)
+
+    return Section(build)
+
+
+@word(ReduceByIndex)
+def reduce_by_index(f: Callee, init: Start, bins: NatLike | None = None) -> Section:
+    """Folds values into bins: the value of each pair of an index and a value goes to one bin.
+
+    `f` takes the accumulator of a bin and a value. `init` is an array with the initial value of
+    each bin, or the initial value of all `bins`. A pair whose index is outside is ignored.
+
+    >>> pairs = lp.zip(lp.iota(5) >> lp.map(lambda i: i % 3), lp.iota(5))
+    >>> lp.evaluate(pairs >> lp.reduce_by_index(lp.add, 0, bins=4)).tolist()
+    [3, 5, 2, 0]
+    """
+    return by_index(ReduceByIndex, f, init, bins)
+
+
+@word(ReduceByIndexSeq)
+def reduce_by_index_seq(f: Callee, init: Start, bins: NatLike | None = None) -> Section:
+    """Runs `lp.reduce_by_index` as a loop of one work-item that updates bins in place.
+
+    >>> pairs = lp.zip(lp.iota(5) >> lp.map(lambda i: i % 3), lp.iota(5))
+    >>> lp.evaluate(pairs >> lp.reduce_by_index_seq(lp.add, 0, bins=4)).tolist()
+    [3, 5, 2, 0]
+    """
+    return by_index(ReduceByIndexSeq, f, init, bins)
+
+
+def by_index(
+    make: Callable[[Lambda], Primitive], f: Callee, init: Start, bins: NatLike | None
+) -> Section:
+    """The section of a primitive that folds values into bins."""
+    if bins is None and not isinstance(init, Expr):
+        message = (
+            "reduce_by_index needs the number of bins\n"
+            "  one initial value does not tell it\n"
+            "  write reduce_by_index(f, 0, bins=10), or give an array of initial values"
+        )
+        raise TypeRefused(message)
+
+    def build(pairs: Expr) -> Expr:
+        (pairs,) = agreeing((pairs,), (indexed(pairs.type),))
+        (pair,) = element(pairs)
+        value = pair.elements[-1] if isinstance(pair, TupleType) else pair
+
+        def attempt(start: Callable[[], Expr]) -> Expr:
+            begun = start() if bins is None else applied(Repeat(nat(bins)), start())
+            one = begun.type.element if isinstance(begun.type, ArrayType) else begun.type
+            step = function(f, (one, value))
+            (body,) = agreeing((step.body,), (one,))
+            return applied(make(Lambda(step.params, body)), begun, pairs)
+
+        trace = current()
+        attempts = (functools.partial(attempt, s) for s in starts(init, value))
+        return first_that_fits(attempts, None if trace is None else trace.holes)
+
+    return Section(build)

@@ -1,0 +1,90 @@
+"""`reduceByIndex` as a loop of one work-item: each pair updates its bin in place.
+
+The index of a pair is clamped to the bins, so that every access is inside the buffer. A pair whose
+index was outside stores the bin's own value again. Only this work-item stores to these bins, so the
+values of a bin are folded in their order.
+
+Registers have no addresses: bins in registers are all updated for each pair, each if it is its bin.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from liftpy.errors import TypeRefused
+from liftpy.ir.expr import Expr
+from liftpy.ir.nat import Nat, var
+from liftpy.ir.pull import Pull, Value
+from liftpy.ir.types import I32
+from liftpy.primitives import ReduceByIndexSeq
+from liftpy.views.access import Load, Space, Term
+
+if TYPE_CHECKING:
+    from liftpy.loops.emit import Emitter, Env
+
+
+def by_index(
+    emitter: Emitter, fun: ReduceByIndexSeq, init: Expr, pairs: Expr, env: Env, dest: Pull
+) -> None:
+    """The loop over the pairs; the bins are in `dest`."""
+    emitter.generate(init, env, dest)
+    source = emitter.view(pairs, env)
+    one = any_of(dest)
+
+    def updated(place: Value, here: Term, value: Value) -> None:
+        old = in_variables(emitter, place)
+        new = emitter.view(fun.f.body, {**env, **emitter.computed(fun.f, old, value)})
+        emitter.copy(chosen(emitter, here, new, old), place)
+
+    def at_its_place(k: Nat) -> None:
+        index, value = source[k]
+        clamped, inside = emitter.read.clamped(index, int(dest.length))
+        name = emitter.data_index(clamped)
+        updated(dest[var(name, 0, int(dest.length) - 1)], inside, value)
+
+    def in_each(k: Nat) -> None:
+        index, value = source[k]
+        held = emitter.variable(index)
+
+        def at(j: Nat) -> None:
+            number = emitter.read.of_index(j, I32)
+            updated(dest[j], emitter.read.operate("==", (held, number)), value)
+
+        emitter.sequential(int(dest.length), at, unroll=True)
+
+    if is_in(one, "global"):
+        emitter.sequential(int(source.length), at_its_place)
+    elif is_in(one, "private"):
+        emitter.sequential(int(source.length), in_each)
+    else:
+        message = (
+            f"{fun.name} updates its bins in place, and these are neither in a buffer nor in "
+            "registers: store its result with toGlobal first"
+        )
+        raise TypeRefused(message)
+
+
+def any_of(dest: Pull) -> Value:
+    """The place of any bin."""
+    return dest[var("any bin", 0, int(dest.length) - 1)]
+
+
+def is_in(place: Value, space: Space) -> bool:
+    """Whether each scalar of a bin has a place in an address space."""
+    if isinstance(place, tuple):
+        return all(is_in(part, space) for part in place)
+    return isinstance(place, Load) and place.memory.space == space
+
+
+def in_variables(emitter: Emitter, place: Value) -> Value:
+    """The present value of a bin, in variables."""
+    if isinstance(place, tuple):
+        return tuple(in_variables(emitter, part) for part in place)
+    return emitter.variable(place)
+
+
+def chosen(emitter: Emitter, inside: Term, new: Value, old: Value) -> Value:
+    """The new value of a bin if the index was inside, else the old one."""
+    if isinstance(old, tuple):
+        return tuple(chosen(emitter, inside, new[k], part) for k, part in enumerate(old))
+    return emitter.read.operate("select", (inside, new, old))

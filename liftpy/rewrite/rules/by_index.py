@@ -1,0 +1,106 @@
+"""Laws of reduction by index: who computes a bin, and bins of rows as bins of their elements."""
+
+from __future__ import annotations
+
+from liftpy.ir.constraint import at_least
+from liftpy.ir.expr import Expr, call
+from liftpy.ir.types import F32, F64, I32, ScalarType, TupleType
+from liftpy.language.embedded.operations import operate
+from liftpy.primitives import Generate, ReduceByIndex, ReduceByIndexSeq
+from liftpy.rewrite.rule import Rule
+from liftpy.rewrite.rules.notation import (
+    S,
+    T,
+    U,
+    V,
+    array,
+    fmap,
+    fold,
+    function,
+    get,
+    k,
+    m,
+    n,
+    transpose,
+    unknown,
+    zipped,
+)
+
+f, of_scalars = unknown("f", U), unknown("f", S)
+bins, pairs = array("bins", S, m), array("pairs", TupleType((I32, T)), n)
+
+
+places = call(Generate(m, function(lambda i: i, i=I32)))
+
+
+REDUCE_BY_INDEX_TO_SEQ = Rule(
+    "reduce_by_index_to_seq",
+    "index",
+    call(ReduceByIndex(function(of_scalars, a=S, x=T)), bins, pairs),
+    call(ReduceByIndexSeq(function(of_scalars, a=S, x=T)), bins, pairs),
+    proof="definition",
+)
+
+
+OWNED_RULES = "reduce_by_index_owned_"
+"""The beginning of the names of the rules by which each bin has its own fold."""
+
+
+def owned(t: ScalarType) -> Rule:
+    """Each bin folds all pairs, and keeps its value at those of other bins."""
+    step, own = unknown("f", t), array("bins", t, m)
+
+    def of_bin(bin_: Expr) -> Expr:
+        return fold(
+            lambda a, p: operate(
+                "select", operate("==", get(0, p), get(1, bin_)), step(a, get(1, p)), a
+            ),
+            get(0, bin_),
+            pairs,
+            "p",
+        )
+
+    return Rule(
+        f"{OWNED_RULES}{t}",
+        "index",
+        call(ReduceByIndex(function(step, a=t, x=T)), own, pairs),
+        fmap(of_bin, zipped(own, places), "bin"),
+        where=(at_least(1, m),),
+    )
+
+
+OWNED = {t: owned(t) for t in (F32, F64, I32)}
+"""The rules for bins of each type: `select` takes scalars, whose types a rule has to name."""
+
+
+row_pairs = array("pairs", TupleType((I32, array("x", V, k).type)), n)
+row_bins = array("bins", U, m, k)
+indices, rows = (fmap(lambda p, c=c: get(c, p), row_pairs, "p") for c in (0, 1))
+
+REDUCE_BY_INDEX_OF_ROWS = Rule(
+    "reduce_by_index_of_rows",
+    "index",
+    call(
+        ReduceByIndex(
+            function(
+                lambda a, x: fmap(lambda t: f(get(0, t), get(1, t)), zipped(a, x), "t"),
+                a=array("a", U, k).type,
+                x=array("x", V, k).type,
+            )
+        ),
+        row_bins,
+        row_pairs,
+    ),
+    transpose(
+        fmap(
+            lambda c: call(
+                ReduceByIndex(function(f, a=U, x=V)), get(0, c), zipped(indices, get(1, c))
+            ),
+            zipped(transpose(row_bins), transpose(rows)),
+            "c",
+        )
+    ),
+    where=(at_least(1, n), at_least(1, m), at_least(1, k)),
+)
+
+RULES = (REDUCE_BY_INDEX_TO_SEQ, *OWNED.values(), REDUCE_BY_INDEX_OF_ROWS)
