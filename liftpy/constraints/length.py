@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from liftpy.constraints.blocks import Blocks
-from liftpy.constraints.terms import NOTHING, Term
+from liftpy.constraints.terms import NOTHING, Term, TermReader
 from liftpy.errors import InternalError
 from liftpy.ir.by_identity import by_identity
 from liftpy.ir.expr import (
@@ -40,7 +40,6 @@ from liftpy.primitives import (
     AnyReduce,
     AnyReduceByIndex,
     AnyScan,
-    At,
     Layout,
     Map,
     MapGlb,
@@ -68,6 +67,7 @@ class Length(Blocks):
 
     def __init__(self, demanded: Demand) -> None:
         super().__init__()
+        self.read.hold = self.variable
         self.demand = demanded
 
     def statements(self, body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
@@ -113,8 +113,6 @@ class Length(Blocks):
             case _:
                 pass
         values = [self.view(a, env) for a in args]
-        if isinstance(fun, At):  # the index is held in a variable
-            self.frame.each = self.frame.each + 1
         match fun:
             case Primitive():
                 f = fun.function
@@ -235,18 +233,21 @@ class Length(Blocks):
         self.generate(init, env, dest)
         source, bins = self.view(pairs, env), array_of(fun.name, init.type)
 
-        def update(place: Value, value: Value) -> None:
-            held = self.memory(bins.element, "global")
-            self.copy(bins.element, held, place)
-            self.generate(fun.f.body, self.inner(fun.f, env, held, value), place)
+        def update(place: Value, here: Term, value: Value) -> None:
+            """Hold a bin, compute its new value, and store one of the two."""
+            old = each_scalar(place, self.variable)
+            new = self.view(fun.f.body, self.inner(fun.f, env, old, value))
+            self.copy(bins.element, chosen(self.read, here, new, old), place)
 
         def step(k: Nat) -> None:
-            self.frame.each = self.frame.each + 1
-            _, value = source[k]
+            index, value = source[k]
+            clamped, inside = self.read.clamped(index)
+            held = self.variable(clamped)
             if is_private(dest):
-                self.unrolled(bins.length, lambda j: update(dest[j], value))
+                here = self.read.operate("==", (held, self.read.number))
+                self.unrolled(bins.length, lambda j: update(dest[j], here, value))
             else:
-                update(dest[ZERO], value)
+                update(dest[ZERO], inside, value)
 
         self.sequential(array_of(fun.name, pairs.type).length, step)
 
@@ -345,6 +346,20 @@ def space_of(m: MemoryPrimitive) -> str:
     if isinstance(m, ToGlobal):
         return "global"
     return "local" if isinstance(m, ToLocal) else "private"
+
+
+def each_scalar(value: Value, change: Callable[[Term], Term]) -> Value:
+    """A scalar or a tuple with its scalars changed."""
+    if isinstance(value, tuple):
+        return tuple(each_scalar(part, change) for part in value)
+    return change(value)
+
+
+def chosen(read: TermReader, here: Term, new: Value, old: Value) -> Value:
+    """One of two values of a bin."""
+    if isinstance(old, tuple):
+        return tuple(chosen(read, here, new[k], part) for k, part in enumerate(old))
+    return read.operate("select", (here, new, old))
 
 
 def is_private(dest: Value) -> bool:

@@ -72,6 +72,7 @@ class TermReader(ByName):
     def __init__(self) -> None:
         self.terms: dict[object, Term] = {}
         self.shapes: dict[object, int] = {}
+        self.hold: Callable[[Term], Term] = lambda term: term
 
     def shape(self, what: str, parts: tuple[Term, ...] = ()) -> int:
         """The shape of an operator or a memory with such parts."""
@@ -131,10 +132,26 @@ class TermReader(ByName):
         number = nat(index)
         return self.one(("index", number), lambda: Term("number", names=number.names()))
 
+    @property
+    def number(self) -> Term:
+        """Some constant."""
+        return self.one("some number", lambda: Term("number"))
+
+    def clamped(self, index: Term) -> tuple[Term, Term]:
+        """An index that is data, clamped to an array, and whether it was inside."""
+        least = self.operate("max", (index, self.number))
+        clamped = self.operate("min", (least, self.number))
+        return clamped, self.operate("==", (index, clamped))
+
     def element_at(self, xs: Pull, index: Value) -> Value:
-        """A choice, with a variable for the index."""
-        chosen = self.operate("at", (index,))
-        return shaped(xs[ZERO], lambda term: self.operate("select", (chosen, term)))
+        """The element at the clamped index, which is held in a variable, or 0."""
+        clamped, inside = self.clamped(index)
+        name = f"data {len(self.terms)}"
+        place = sum((var(n, 0) for n in sorted(self.hold(clamped).names)), var(name, 0))
+        element = xs[place]
+        if any(part.kind == "private" and name in part.names for part in scalars_of(element)):
+            element = xs[ZERO]  # comparisons choose a register
+        return shaped(element, lambda term: self.operate("select", (inside, term, self.number)))
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         """Rules are not compiled."""
@@ -147,6 +164,21 @@ class TermReader(ByName):
     def scan(self, length: NatLike, init: Value, step: Callable[[Any, Value], Value]) -> Pull:
         """Scans are stored before they are read."""
         return Pull(length, lambda i: step(i, init))
+
+
+def scalars_of(value: Value) -> Iterator[Term]:
+    """The terms that one element of each array in a value is computed from."""
+    match value:
+        case Pull():
+            yield from scalars_of(value[ZERO])
+        case Parts(pairs):
+            yield from scalars_of(pairs)
+        case tuple():
+            for part in value:
+                yield from scalars_of(part)
+        case _:
+            yield value
+            yield from reached(value)
 
 
 def shaped(value: Value, change: Callable[[Term], Term]) -> Value:
