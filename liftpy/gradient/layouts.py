@@ -5,6 +5,7 @@ Layouts move elements without changing them, so the components of a tuple are tr
 
 from __future__ import annotations
 
+from liftpy.gradient.bins import zeros
 from liftpy.gradient.cotangent import (
     Cotangent,
     Leaf,
@@ -15,10 +16,9 @@ from liftpy.gradient.cotangent import (
     from_leaves,
     got,
     leaves,
-    mapped,
     summed,
 )
-from liftpy.gradient.derivatives import number, where
+from liftpy.gradient.data_index import adding
 from liftpy.gradient.refusal import NoDerivative
 from liftpy.gradient.scope import Pull, Scope
 from liftpy.ir.expr import Expr, FunCall, Get, Layout, Param, call
@@ -109,28 +109,11 @@ def unknown_copies(layout: Layout, t: Type) -> tuple[str, str]:
 
 
 def sums_by_index(layout: Gather, value: Expr, t: ArrayType) -> Expr:
-    """For each element of the argument, the sum of the cotangents of its copies.
-
-    Each of these sums runs over all of `value`, with 0 for the elements that were read elsewhere.
-    """
+    """For each element of the argument, the sum of the cotangents of its copies."""
     places = call(layout, indices(t.length))
-
-    def those_at(j: Expr) -> Expr:
-        def chosen(place: Expr, ct: Expr) -> Expr:
-            return kept(operate("==", place, j), ct)
-
-        return summed(mapped(chosen, places, value))
-
-    return mapped(those_at, indices(t.length))
+    return call(adding(t.element), zeros(t), call(Zip(), places, value))
 
 
 def indices(length: Nat, t: Type = I32) -> Expr:
     """The array of the indices below a length, as numbers of a type."""
     return call(Generate(length, bind(["i"], [t], lambda i: i)))
-
-
-def kept(condition: Expr, value: Expr) -> Expr:
-    """A value if a condition holds, else 0."""
-    if isinstance(value.type, ArrayType):
-        return mapped(lambda x: kept(condition, x), value)
-    return where(condition, value, number(0.0, value))
