@@ -176,6 +176,9 @@ class Viewing:
                 )
             case FunCall(MemoryPrimitive() as m, (arg,)):
                 return self.materialise(m, arg, env)
+            case FunCall(At() as fun, (index, xs)):
+                place, value = self.view(index, env), self.view(xs, env)
+                return fun.meaning(self.read, place, known(value) if self.still(xs, env) else value)
             case FunCall(AnyReduce() | AnyIterate(), _):
                 value = self.registers("acc", expr.type)
                 self.generate(expr, env, value)
@@ -201,6 +204,22 @@ class Viewing:
             case _:
                 message = f"no view of {type(expr).__name__}"
                 raise InternalError(message)
+
+    def still(self, expr: Expr, env: Env) -> bool:
+        """Whether reading elements of a value emits no statement, once it is viewed."""
+        match expr:
+            case Param():
+                return is_known(env[expr])
+            case FunCall(AnyReduce() | AnyIterate() | MemoryPrimitive(), _):
+                return True
+            case FunCall(At() | AnyScan(), _):
+                return False
+            case FunCall(Primitive() as p, args):
+                free = all(is_known(env[v]) for v in p.free)
+                pure = p.function is None or self.traits_of(p.function.body).pure
+                return pure and free and all(self.still(a, env) for a in args)
+            case _:
+                return False
 
     def closure(self, f: Lambda, env: Env) -> Callable[..., Value]:
         """A function of views."""
