@@ -25,7 +25,6 @@ from liftpy.ir.expr import Expr, FunCall, Get, Layout, Param, call
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import I32, ArrayType, TupleType, Type
 from liftpy.language.embedded.functions import bind
-from liftpy.language.embedded.operations import operate
 from liftpy.primitives import Concat, Drop, Gather, Generate, Repeat, SplitAt, Take, Unzip, Zip
 from liftpy.primitives.map import array_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from liftpy.constraints.device import Device
-from liftpy.primitives.text import parse, show
+from liftpy.language.text.program import parse, show
 from tests.fuzz import data_indices, judge
 from tests.plainly import building_plainly
 
