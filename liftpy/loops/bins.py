@@ -9,22 +9,19 @@ Registers have no addresses: bins in registers are all updated for each pair, ea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import Nat, var
 from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import I32
+from liftpy.loops.stepping import Stepping
+from liftpy.loops.viewing import Env
 from liftpy.primitives import ReduceByIndexSeq
 from liftpy.views.access import Load, Space, Term
 
-if TYPE_CHECKING:
-    from liftpy.loops.emit import Emitter, Env
-
 
 def by_index(
-    emitter: Emitter, fun: ReduceByIndexSeq, init: Expr, pairs: Expr, env: Env, dest: Pull
+    emitter: Stepping, fun: ReduceByIndexSeq, init: Expr, pairs: Expr, env: Env, dest: Pull
 ) -> None:
     """The loop over the pairs; the bins are in `dest`."""
     emitter.generate(init, env, dest)
@@ -76,14 +73,14 @@ def is_in(place: Value, space: Space) -> bool:
     return isinstance(place, Load) and place.memory.space == space
 
 
-def in_variables(emitter: Emitter, place: Value) -> Value:
+def in_variables(emitter: Stepping, place: Value) -> Value:
     """The present value of a bin, in variables."""
     if isinstance(place, tuple):
         return tuple(in_variables(emitter, part) for part in place)
     return emitter.variable(place)
 
 
-def chosen(emitter: Emitter, inside: Term, new: Value, old: Value) -> Value:
+def chosen(emitter: Stepping, inside: Term, new: Value, old: Value) -> Value:
     """The new value of a bin if the index was inside, else the old one."""
     if isinstance(old, tuple):
         return tuple(chosen(emitter, inside, new[k], part) for k, part in enumerate(old))

@@ -5,9 +5,10 @@ They grow as those of `generator.py`, with further steps; indices are inside, ne
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program, call, operate
+from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program, call
 from liftpy.ir.nat import nat
 from liftpy.ir.types import F32, I32, Type
+from liftpy.language.embedded.operations import operate
 from liftpy.primitives import At, Generate, Map, ReduceByIndex, Repeat, Zip
 from tests.fuzz import generator
 from tests.fuzz.generator import DEPTH, LENGTHS, Growth, Step, array_type, parameter, visible
