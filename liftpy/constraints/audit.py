@@ -76,7 +76,7 @@ FORMS: dict[type[Primitive], Asks | Silent] = {
     ReduceSeq: Asks((PRIVATE, CODE)),
     ReduceSeqUnroll: Asks((PRIVATE, CODE)),
     ReduceVec: Silent("it folds the lanes of one vector, sixteen at most"),
-    ReduceByIndexSeq: Silent("its bins are in global memory, which `toGlobal` or the result takes"),
+    ReduceByIndexSeq: Silent("its bins are where `toGlobal`, `toPrivate` or the result is"),
     ScanSeq: Asks((PRIVATE, CODE)),
     IterateSeq: Asks((PRIVATE, CODE)),
     SlideSeq: Asks((PRIVATE, CODE)),

@@ -138,7 +138,7 @@ class TermReader(ByName):
         return self.one("some number", lambda: Term("number"))
 
     def clamped(self, index: Term) -> tuple[Term, Term]:
-        """An index that is data, clamped to an array, and whether it was inside."""
+        """A data-dependent index clamped to its array, and whether it was inside."""
         least = self.operate("max", (index, self.number))
         clamped = self.operate("min", (least, self.number))
         return clamped, self.operate("==", (index, clamped))

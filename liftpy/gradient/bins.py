@@ -76,7 +76,7 @@ def is_zeros(expr: Expr) -> bool:
 
 
 def merged_bins(xs: Expr) -> Expr | None:
-    """The sum of the results of a map that adds pairs to bins of zeros: one reduction by index.
+    """The sum over a map whose results are reductions by index into zeros: one reduction by index.
 
     None if the array is not made in this way.
     """

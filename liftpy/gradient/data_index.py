@@ -42,7 +42,7 @@ def pull_at(pull: Pull, expr: FunCall, ct: Cotangent, scope: Scope) -> None:
 
 
 def in_bins(t: Type, place: Expr, value: Expr) -> Expr:
-    """An array of type `t` that is a value at an index, and 0 elsewhere."""
+    """An array of type `t` with a value at one index and 0 elsewhere."""
     return call(adding(array_of("at", t).element), zeros(t), one_pair(place, value))
 
 
@@ -79,14 +79,14 @@ def places_of(pairs: Expr, scope: Scope) -> Expr:
 
 
 def index_part(pairs: Expr) -> Expr:
-    """The part of an array of pairs that makes the indices, if it is apart."""
+    """The array of indices if the pairs are a `zip`, else the pairs themselves."""
     return pairs.args[0] if isinstance(pairs, FunCall) and isinstance(pairs.fun, Zip) else pairs
 
 
 def check_index(expr: FunCall, index: Expr, scope: Scope) -> None:
     """Refuse an index that is converted from a number that depends on a wanted variable."""
     if scope.depends(index) and any(map(is_conversion, parts_of_value(index, scope))):
-        why = "the index is data that changes in steps, so the result jumps"
+        why = "the index is converted from a floating-point number, so the result jumps"
         raise NoDerivative(expr, why, "make the index a parameter of type i32")
 
 

@@ -305,7 +305,7 @@ class FunCall(Expr):
             hashed=hash((fun.__class__, fun, args)),
         )
         if (trace := TRACE.get()) is not None:
-            trace.bear(self)
+            trace.record(self)
 
     def with_parts(self, fun: Function, args: tuple[Expr, ...]) -> FunCall:
         """The call with other arguments and another body of its function, which takes their sizes.

@@ -1,7 +1,7 @@
 """The scalar operators: one record each, which every package reads.
 
 A new operator is a record here. Its derivative is in `gradient/derivatives.py`, and what its
-arithmetic needs in C beside a sign or a function is in `opencl/scalars.py`.
+arithmetic needs in C besides an operator symbol or a function is in `opencl/scalars.py`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class OperatorRecord:
     is the right operand with which it changes nothing; on the left, only if it is `commutative`.
 
     Libraries are not imported here: a field holds a name. `numpy` is a function of NumPy; it is
-    empty if no function agrees on all types (`semantics/operations.py`). `c` is a sign or a
-    function of OpenCL C; `c_integers` and `c_vectors` are those for integers and for vectors of
-    truth values, where they differ. `z3` is a function of z3: on truth values, or on floats, which
-    it rounds; `reference` then holds for z3's real numbers, too. It is empty for operators that are
-    unknown functions to z3.
+    empty if no function agrees on all types (`semantics/operations.py`). `c` is an operator symbol
+    or a function of OpenCL C; `c_integers` and `c_vectors` are those for integers and for vectors
+    of truth values, where they differ. `z3` is a function of z3: on truth values, or on floats,
+    which it rounds; `reference` then holds for z3's real numbers, too. It is empty for operators
+    that are unknown functions to z3.
     """
 
     name: str
@@ -102,7 +102,7 @@ def converted(t: ScalarType) -> Callable[[Any], Any]:
 def arithmetic(
     name: str, reference: Callable[..., Any], numpy: str, c: str = "", **fields: Any
 ) -> OperatorRecord:
-    """A binary operator on numbers; its sign is that of C unless `c` is given."""
+    """A binary operator on numbers; C uses the same symbol unless `c` is given."""
     return OperatorRecord(name, 2, "numbers", reference, numpy, c or name, **fields)
 
 

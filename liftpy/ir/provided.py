@@ -14,8 +14,8 @@ from typing import Any, Protocol
 class Tracer(Protocol):
     """A record of the calls that are made while a Python function is traced."""
 
-    def bear(self, call: Any) -> None:
-        """Record a call."""
+    def record(self, call: Any) -> None:
+        """Record which function made a call."""
         ...
 
 

@@ -85,7 +85,7 @@ class Reader(Protocol):
         ...
 
     def element_at(self, xs: Pull, index: Value) -> Value:
-        """The element at an index that is a scalar, an i32; 0 in each scalar if it is outside."""
+        """The element at an index that is an i32 value; out of bounds, 0 in each scalar."""
         ...
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
@@ -128,7 +128,7 @@ class ByName:
         return self.fold(xs.length, init, lambda k, acc: f(acc, xs[k]))
 
     def element_at(self: Reader, xs: Pull, index: Value) -> Value:
-        """The definition: each element whose index is equal is taken."""
+        """By definition, a fold over all elements that keeps the one at this index."""
 
         def step(k: Index, found: Value) -> Value:
             here = self.operate("==", (index, self.of_index(k, I32)))

@@ -55,8 +55,8 @@ def by_index(
         emitter.sequential(int(source.length), in_each)
     else:
         message = (
-            f"{fun.name} updates its bins in place, and these are neither in a buffer nor in "
-            "registers: store its result with toGlobal first"
+            f"{fun.name} updates its bins in place, in global memory or in registers: "
+            "store its result with toGlobal or toPrivate first"
         )
         raise TypeRefused(message)
 

@@ -1,8 +1,8 @@
 """Prove for the code as printed that each access of a kernel is inside its memory.
 
 The index of an access is a natural over counters and ids, whose ranges are those of the loops
-around it and of the launch, and over variables that clamp an index that is data. The guards around
-the access hold there. The first of three ways that shows it is used:
+around it and of the launch, and over variables that hold clamped data-dependent indices. The guards
+around the access hold there. The first of three ways that shows it is used:
 
 - *ranges*: the index is inside whatever the counters are;
 - *a guard*: the goal is a sum of the room of tests that hold, and of a part that the ranges

@@ -1,12 +1,12 @@
 """Common subexpression elimination: a value that a variable holds is not computed again.
 
 Where such a value is computed, the variable is read instead, and a variable that would hold the
-same value as another one is not declared. This is value numbering: a value has the number of its
-operator and of its parts' numbers, and a variable has the number of the value that it holds, so a
-value is the same whether it reads a variable or computes it. This keeps the meaning: a variable is
-read in its block, after its declaration. What is read from memory that the kernel writes has
-another number after each statement that is not a declaration. Any other value is the same wherever
-it is computed.
+same value as another one is not declared. This is value numbering: values with the same operator
+and equally numbered parts have the same number, and a variable has the number of the value that it
+holds. So it does not matter whether a value reads a variable or computes the same thing. This keeps
+the meaning: a variable is read in its block, after its declaration. A read from memory that the
+kernel writes gets a new number after each statement other than a declaration. Any other value is
+the same wherever it is computed.
 
 Variables are renumbered in the order of their declarations.
 """
@@ -54,10 +54,11 @@ def without_common(block: Block) -> Block:
 class Sharing:
     """The variables known at the current point of the code, by the numbers of their values.
 
-    `numbers` has the number of each value so far; its parts are variables `#n`, for the value with
-    number n. Those in `passing` may change with the next store. `names` maps each variable of the
-    old code to that of the new one, `values` to the number of its value; `spelled` and `symbols`
-    have the names of these, for the indices that mention it.
+    `numbers` maps each value so far to its number; in its keys, the parts of a value are variables
+    `#n`, where n is the number of the part. The next store may change the values in `passing`.
+    `names` maps each variable of the old code to its variable in the new code, and `values` to the
+    number of its value. `spelled` and `symbols` map it to the texts of these, for use inside
+    indices.
     """
 
     held: dict[int, Name] = field(default_factory=dict)

@@ -38,7 +38,7 @@ def unrolled(nest: Nest) -> Nest:
     if unroller.over_registers - unroller.counters and (left := indexing(terms_in(body))):
         if any(name.startswith(DATA_INDEX) for name in left):
             message = (
-                "an index that is data cannot select a computed value in registers: "
+                "a data-dependent index cannot select among values computed in registers: "
                 "store the array with toGlobal before it is read"
             )
             raise TypeRefused(message)

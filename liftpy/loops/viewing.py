@@ -235,7 +235,7 @@ class Viewing:
         """The name of a variable of the nest that holds an index."""
         if any(name.startswith(LANES) for name in term.names):
             message = (
-                "the lanes of a vector cannot read at an index that is data: "
+                "a vector lane cannot read at a data-dependent index: "
                 "read the elements before asVector"
             )
             raise TypeRefused(message)

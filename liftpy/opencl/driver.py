@@ -81,7 +81,8 @@ def _of_processor(handle: cl.Device) -> cl.Context:
     """The context of a CPU, which all sessions of this process share.
 
     PoCL reads its library of built-in functions anew for each context, which takes longer than most
-    builds. Sessions of a GPU have contexts of their own: a kernel's fault may end its context.
+    builds. Sessions of a GPU have contexts of their own: a fault in a kernel may invalidate its
+    context.
     """
     return cl.Context([handle])
 

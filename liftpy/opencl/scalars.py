@@ -17,7 +17,7 @@ from liftpy.ir.types import BOOL, FLOATS, INTEGERS, SCALAR_BYTES, SCALARS, STORA
 from liftpy.loops.tree import Const, Operate, Value
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, vector_type
 
-#: The binary operators on numbers that C writes with a sign.
+#: The binary operators on numbers that C writes as infix operators.
 INFIX = frozenset(
     name
     for name, record in OPERATORS.items()

@@ -1,4 +1,4 @@
-"""Indices that are data: `at` reads at one, `reduceByIndex` folds values into the bins they name.
+"""Data-dependent indices: `at` gathers an element, `reduceByIndex` folds values into bins.
 
 Each is the adjoint of the other: `at` is 0 where `reduceByIndex` ignores a pair.
 """
@@ -23,9 +23,9 @@ from liftpy.primitives.reduce import keeps
 @final
 @dataclass(frozen=True)
 class At(Primitive):
-    """Reads an array at an index that is data; outside the array, every scalar is 0 (or false).
+    """Reads an array at a data-dependent index; outside the array, every scalar is 0 (or false).
 
-    at : (i32, [a]n) -> a        xs[i] if 0 <= i < n, else 0 in all of its scalars
+    at : (i32, [a]n) -> a        xs[i] if 0 <= i < n, else 0 in every scalar
     """
 
     name: ClassVar[str] = "at"

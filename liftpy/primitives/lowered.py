@@ -115,7 +115,7 @@ class ScanSeq(AnyScan):
 class ReduceByIndexSeq(AnyReduceByIndex):
     """Runs `reduceByIndex` as a loop of one work-item over the pairs, which updates bins in place.
 
-    The bins are in global or local memory: registers have no addresses.
+    The bins are in global memory or in registers, never in local memory.
     """
 
     name: ClassVar[str] = "reduceByIndexSeq"
@@ -124,8 +124,8 @@ class ReduceByIndexSeq(AnyReduceByIndex):
         bins, _ = self.parts(init, pairs)
         if any(True for _ in bins.element.lengths()):
             message = (
-                f"{self.name} updates bins of scalars, not of {bins.element}: "
-                "map it over the columns of the values"
+                f"{self.name} updates bins of scalars or tuples, not of {bins.element}: "
+                "use reduceByIndex, or map over the columns of bins and values"
             )
             raise TypeRefused(message)
         return bins

@@ -129,7 +129,7 @@ def is_cheap(value: Expr) -> bool:
 
 
 def is_loop(part: Expr) -> bool:
-    """Whether a part is an array or iterates."""
+    """Whether computing a part takes a loop: it is an array or an `iterate`."""
     iterates = isinstance(part, FunCall) and isinstance(part.fun, AnyIterate)
     return iterates or isinstance(part.type, ArrayType)
 

@@ -231,8 +231,8 @@ Term: TypeAlias = Load | Constant | FromIndex | Apply | Choice | Lanes | Variabl
 
 
 def no_variables(_term: Term) -> str:
-    """Refuse: an index that is data is held in a variable of a kernel."""
-    message = "an index that is data was read outside a kernel"
+    """Refuse: a data-dependent index is held in a variable of a kernel."""
+    message = "a data-dependent index was read outside a kernel"
     raise InternalError(message)
 
 
@@ -302,7 +302,7 @@ class AccessReader(ByName):
         return FromIndex(nat(index), t)
 
     def clamped(self, index: Term, length: int) -> tuple[Term, Term]:
-        """An index that is data, clamped to an array, and whether it was inside."""
+        """A data-dependent index clamped to its array, and whether it was inside."""
         low, high = self.literal(0, I32), self.literal(length - 1, I32)
         clamped = self.operate("min", (self.operate("max", (index, low)), high))
         return clamped, self.operate("==", (index, clamped))

@@ -54,8 +54,8 @@ def lennard_jones(name: str, n: int) -> Program:
     """The force on each of `n` atoms by the atoms nearer than a cutoff.
 
     `p: [n][3]` are positions; the result is `[n][3]`. The potential and its constants are those of
-    SHOC's MD, which reads the neighbours from a list. The language has no indices that are data, so
-    this program computes all pairs, and distant ones contribute 0.
+    SHOC's MD, which reads the neighbours from a list. This program does not use a list: it computes
+    all pairs, and distant ones contribute 0.
     """
     repulsion, attraction, cutoff = 1.5, 2.0, 16.0
 

@@ -1,4 +1,4 @@
-"""Indices that are data, on devices: every candidate gives what NumPy gives.
+"""Data-dependent indices, on devices: every candidate gives what NumPy gives.
 
 Indices are negative, too large, repeated and missing; lengths are prime, values distinct.
 """
@@ -188,7 +188,7 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
 
 
 def close(found: Any, wanted: Any, what: str) -> None:
-    """Results are those that are wanted, up to rounding."""
+    """Results equal the expected ones up to rounding."""
     if isinstance(wanted, tuple):
         for one, other in zip(found, wanted, strict=True):
             close(one, other, what)
@@ -197,7 +197,7 @@ def close(found: Any, wanted: Any, what: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_meaning_is_numpys(name: str) -> None:
+def test_evaluation_agrees_with_numpy(name: str) -> None:
     text, arrays, wanted = PROGRAMS[name]
     close(evaluate(parse(text), *arrays), wanted, name)
 
@@ -210,7 +210,7 @@ def compiled(program: Program, device: Device) -> dict[str, Compilation]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_candidates_give_it_and_stay_inside(name: str, runtime: Device) -> None:
+def test_candidates_agree_with_numpy_and_stay_in_bounds(name: str, runtime: Device) -> None:
     text, arrays, wanted = PROGRAMS[name]
     made = compiled(parse(text), runtime)
     for label, one in made.items():
@@ -223,7 +223,7 @@ def test_candidates_give_it_and_stay_inside(name: str, runtime: Device) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_no_pass_changes_it(name: str, device: Device) -> None:
+def test_every_pass_preserves_the_result(name: str, device: Device) -> None:
     text, arrays, wanted = PROGRAMS[name]
     program = parse(text)
     given = dict(zip((p.name for p in program.params), arrays, strict=True))

@@ -77,7 +77,7 @@ def test_forward_and_backward_on_devices(name: str, runtime: Device) -> None:
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_it_is_the_gradient_of_pooling_without_places(name: str) -> None:
+def test_the_backward_program_is_the_gradient_of_plain_max_pooling(name: str) -> None:
     plain = parse(f"""
         def pool(x: [{H}][{W}][{C}]f32) = x |> slide2d({K}, {S})
           |> map2d(w => w |> join |> transpose |> map(reduce(maximum, -inf)))
@@ -88,7 +88,7 @@ def test_it_is_the_gradient_of_pooling_without_places(name: str) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_the_gradient_of_pooling_by_places_is_the_same_program() -> None:
+def test_the_gradient_of_reading_at_the_places_adds_at_the_places() -> None:
     """Reading the image at the places has the gradient that `BACKWARD` computes."""
     read = parse(f"""
         def read(x: [{H}][{W}][{C}]f32, places: [3][5][{C}]i32) =

@@ -12,8 +12,8 @@ import liftpy
 ROOT = Path(liftpy.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in ROOT.rglob("*.py")}
 
-#: Operators of naturals build naturals; calls, functions and substitution are defined by each
-#: other: a cut would make an import cycle.
+#: Operators of naturals build naturals; calls, functions and substitution are mutually recursive:
+#: splitting either module would create an import cycle.
 LONG = {"ir/nat.py", "ir/expr.py"}
 
 #: Modules that are run or imported by name, and families of rules.
@@ -67,7 +67,7 @@ def test_a_module_that_only_one_other_imports_is_not_tiny():
     assert {name for name in tiny if uses[dotted(name)] < 2} == set(SHORT)
 
 
-def test_no_cycle_of_imports_hides():
+def test_there_are_no_import_cycles():
     """Not behind `TYPE_CHECKING`, in a function, or in the name of a module (`needing`) either.
 
     import-linter sees rooms and those modules that its contracts name; this sees all modules.
@@ -79,7 +79,7 @@ def test_no_cycle_of_imports_hides():
     TopologicalSorter(graph).prepare()  # CycleError has the modules of a cycle
 
 
-def test_a_cycle_for_type_checkers_is_one():
+def test_a_cycle_through_type_checking_is_detected():
     first = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from liftpy.b import B\n"
     second = "def f():\n    from liftpy import a\n"
     modules = {"liftpy.a": first, "liftpy.b": second}

@@ -62,7 +62,7 @@ CASES: dict[str, Case] = {
     "gradient_of_a_value_in_a_memory": refused(XS + "xs |> map(x => x * x) |> toGlobal"),
     "gradient_of_vectors": refused(XS + "xs |> asVector(2) |> map(reduceVec(add, 0))"),
     "gradient_of_a_vector_result": refused(XS + "xs |> asVector(2)"),
-    # indices that are data
+    # data-dependent indices
     "gradient_to_an_index": refused(
         "def p(t: [7]f32, is: [5]i32) = is |> map(i => t |> at(i))", wrt=["is"]
     ),

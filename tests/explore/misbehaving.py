@@ -25,7 +25,7 @@ LOOP = (
     f"if ({FIRST}) for (volatile ulong i = 0; i < 1ul << 60; i++)"
     " *(volatile __global float*)output = 1;"
 )
-"""Years of work, but with an end: where a loop has none, PoCL reads variables without values."""
+"""Runs for years but terminates: in a loop without end, PoCL reads uninitialized variables."""
 
 
 def into_last(statement):
@@ -34,9 +34,9 @@ def into_last(statement):
 
 
 def more(module):
-    """The last kernel has a temporary buffer of `MORE` bytes, too, and holds it until it is killed.
+    """The last kernel also holds a temporary buffer of `MORE` bytes until it is killed.
 
-    A worker's memory is looked at from time to time, so a kernel that ended could be missed.
+    A worker's memory is sampled periodically, so a kernel that ends could be missed.
     """
     module = into_last(LOOP)(module)
     *others, last = module.launches
@@ -50,7 +50,7 @@ def more(module):
 
 
 def endless(module, fifo):
-    """What no driver's compiler finishes: it includes a FIFO that nobody writes to."""
+    """A source that no compiler finishes: it includes a FIFO that nobody writes to."""
     return replace(module, source=f'#include "{fifo}"\n{module.source}')
 
 
@@ -89,9 +89,9 @@ def key_of(skeleton, sizes):
 
 
 def command(candidates, fifo):
-    """The command of a worker: `candidates` are pairs of one and what it does.
+    """The command of a worker: `candidates` are pairs of a candidate and its misbehaviour.
 
-    `fifo` is the path of a FIFO that is made for those that a driver shall build forever.
+    `fifo` is the path at which a FIFO is created, for candidates whose build never ends.
     """
     os.mkfifo(fifo)
     chosen = {key_of(c.skeleton.key, c.point): [does] for c, does in candidates}

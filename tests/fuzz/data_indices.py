@@ -1,4 +1,4 @@
-"""Random programs that read at indices that are data and reduce by index.
+"""Random programs that read at data-dependent indices and reduce by index.
 
 They grow as those of `generator.py`, with further steps; indices are inside, negative or too large.
 """

@@ -1,4 +1,4 @@
-"""Random programs with indices that are data mean on a device what they mean in NumPy."""
+"""Random programs with data-dependent indices mean on a device what they mean in NumPy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_forms_of_random_programs_are_right(start: int, runtime: Device) -> None
     assert min(tally.primitives[name] for name in ("at", "reduceByIndex")) >= 5
 
 
-def test_their_texts_read_back() -> None:
+def test_texts_of_random_programs_read_back() -> None:
     for seed in range(200):
         program = data_indices.indexing(seed)
         assert parse(show(program)) == program

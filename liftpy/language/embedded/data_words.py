@@ -1,4 +1,4 @@
-"""The words of indices that are data."""
+"""The words for data-dependent indices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from liftpy.primitives.lowered import ReduceByIndexSeq
 
 @word(At)
 def at(index: Any) -> Section:
-    """Reads an array at an index that is data: an i32, for example an element of another array.
+    """Reads an array at a data-dependent index: an i32, for example an element of another array.
 
     If the index is outside the array, every scalar of the result is 0 (or false).
 
@@ -75,9 +75,9 @@ def by_index(
     """The section of a primitive that folds values into bins."""
     if bins is None and not isinstance(init, Expr):
         message = (
-            "reduce_by_index needs the number of bins\n"
-            "  one initial value does not tell it\n"
-            "  write reduce_by_index(f, 0, bins=10), or give an array of initial values"
+            "the number of bins is missing\n"
+            "  a single initial value does not determine it\n"
+            "  write bins=10 after the initial value, or give an array of initial values"
         )
         raise TypeRefused(message)
 

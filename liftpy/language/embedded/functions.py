@@ -142,9 +142,9 @@ def closed(f: Lambda, trace: Trace) -> Lambda:
         params = tuple(Param(p.name, holes.resolve(p.type)) for p in f.params)
         f = Lambda(params, settle(f.body, holes))
         for old, new, _ in list(holes.settled.values()):
-            born = trace.born.get(id(old))
-            if born is not None:
-                trace.born[id(new)] = new, born[1]
+            creator = trace.creators.get(id(old))
+            if creator is not None:
+                trace.creators[id(new)] = new, creator[1]
             if id(old) in trace.names:
                 trace.names.setdefault(id(new), trace.names[id(old)])
     return finished(f, trace)

@@ -116,7 +116,7 @@ class Sharing:
         """The parts that a part is made of; expressions made before the trace have none."""
         if isinstance(part, Tuple):
             return part.elements
-        if not isinstance(part, FunCall) or id(part) not in self.trace.born:
+        if not isinstance(part, FunCall) or id(part) not in self.trace.creators:
             return ()
         own = own_function(part.fun)
         return part.args if own is None else (*part.args, own.body)
@@ -170,7 +170,7 @@ class Sharing:
 
     def home(self, part: Expr, where: int) -> int:
         """The scope that binds a part: the function that made it, if it contains all the uses."""
-        made = self.trace.born.get(id(part))
+        made = self.trace.creators.get(id(part))
         scope = self.numbered.get(made[1]) if made is not None else None
         if scope is None or self.common([scope, where]) != scope:
             return where

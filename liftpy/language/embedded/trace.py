@@ -23,19 +23,19 @@ from liftpy.source.caller import Spot, locate, raised_at
 class Trace:
     """The functions that are being traced, innermost last, and the calls they made.
 
-    Functions are numbered. `born` has each call made so far, by id, with the function that made it;
-    a kept call keeps its id unique. `names` has the names of Python variables, by id.
+    Functions are numbered. `creators` has each call made so far, by id, with the function that made
+    it; a kept call keeps its id unique. `names` has the names of Python variables, by id.
     """
 
     scopes: list[int] = field(default_factory=lambda: [0])
     count: int = 0
-    born: dict[int, tuple[Expr, int]] = field(default_factory=dict[int, tuple[Expr, int]])
+    creators: dict[int, tuple[Expr, int]] = field(default_factory=dict[int, tuple[Expr, int]])
     names: dict[int, str] = field(default_factory=dict[int, str])
     holes: Holes[Spot | None] = field(default_factory=Holes[Spot | None])
 
-    def bear(self, call: FunCall) -> None:
-        """Record a call."""
-        self.born[id(call)] = call, self.scopes[-1]
+    def record(self, call: FunCall) -> None:
+        """Record which function made a call."""
+        self.creators[id(call)] = call, self.scopes[-1]
 
 
 def current() -> Trace | None:

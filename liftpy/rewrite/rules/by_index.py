@@ -1,4 +1,4 @@
-"""Laws of reduction by index: who computes a bin, and bins of rows as bins of their elements."""
+"""Laws of reduction by index: as one loop, as a fold for each bin, and by columns of rows."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ CROP_OF_CROP = Rule(
     where=(at_most(left, 0), at_most(right, 0), at_most(a, 0), at_most(b, 0)),
 )
 
-# A crop reads no value. 0 fits the elements of every type, and `c` those of one side only.
+# A crop never reads its value. 0 fits elements of every type; `c` fits those of one side only.
 MAP_OF_CROP = Rule(
     "map_of_crop",
     "pad",

@@ -1,4 +1,4 @@
-"""Lowers what depends on indices that are data."""
+"""Strategies for `at` and `reduceByIndex`: the choice `bins`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def has_bins(expr: Expr) -> bool:
 
 
 def bins_of(expr: Expr) -> tuple[str, ...]:
-    """The words of the choice `bins`; none if nothing is reduced by index."""
+    """The values of the choice `bins`; none if the expression does not reduce by index."""
     if not has_bins(expr):
         return ()
     result = owned_bins()(expr)
@@ -58,7 +58,7 @@ def prepared(word: str | None) -> Strategy:
 
 
 def reads_at_data(expr: Expr) -> bool:
-    """Whether an expression reads or writes at indices that are data."""
+    """Whether an expression reads or reduces at data-dependent indices."""
     return any(
         isinstance(p, FunCall) and isinstance(p.fun, At | ReduceByIndex) for p in every_part(expr)
     )

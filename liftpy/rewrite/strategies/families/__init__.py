@@ -31,14 +31,14 @@ from liftpy.rewrite.strategy import Derivation, Failure, Strategy, seq
 
 
 def without_data_indices(family: Family) -> Family:
-    """A family that does not apply to stages with indices that are data.
+    """A family that does not apply to stages with data-dependent indices.
 
-    Vectors have no lanes that read at such indices, and blocks no registers for bins.
+    The lanes of a vector cannot read at such indices, and a block cannot hold bins in registers.
     """
 
     def match(program: Program) -> Form | str:
         if reads_at_data(program.body.body):
-            return "indices that are data have no vectors or blocks"
+            return "a stage with data-dependent indices has no vector or block form"
         return family.match(program)
 
     return replace(family, match=match)

@@ -30,7 +30,8 @@ class Plain:
     def choices(self) -> Iterator[Choices]:
         """The part of the padding that is stored, and every legal mapping, or a copy.
 
-        For reductions by index also whether each bin is a fold, or all are updated in one loop.
+        For a reduction by index, another choice is whether each bin is a fold, or one loop updates
+        all.
         """
         body = self.program.body.body
         words = bins_of(body)
