@@ -16,7 +16,7 @@ was made: neither the views nor the passes have to be trusted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from liftpy.ir.constraint import Constraint, at_most, equal
@@ -34,6 +34,7 @@ from liftpy.loops.tree import (
     For,
     If,
     Let,
+    Name,
     Operate,
     RangeTest,
     Select,
@@ -61,12 +62,14 @@ class CodePlace:
     """The position of a piece of code: the ranges of counters and ids, and what holds there.
 
     `links` relate the counter of a loop over ids to the id. Of each of `failing`, some test fails.
+    `ends` has what is known of the integers that variables hold.
     """
 
     ranges: Mapping[str, Nat]
     holding: tuple[RangeTest, ...] = ()
     failing: tuple[All, ...] = ()
     links: tuple[Constraint, ...] = ()
+    ends: Mapping[str, Ends] = field(default_factory=dict[str, "Ends"])
 
     @property
     def key(self) -> object:
@@ -83,13 +86,19 @@ class CodePlace:
                     return self  # one of the two fails: it is not known which
                 return self.where(left, holds=True).where(right, holds=True)
             case All(tests) if holds:
-                return CodePlace(self.ranges, (*self.holding, *tests), self.failing, self.links)
+                return replace(self, holding=(*self.holding, *tests))
             case All():
-                return CodePlace(self.ranges, self.holding, (*self.failing, condition), self.links)
+                return replace(self, failing=(*self.failing, condition))
 
-    def declaring(self, name: str, low: int, high: int) -> CodePlace:
-        """The place after the declaration of a variable with a known range."""
-        return replace(self, ranges={**self.ranges, name: var(name, low, high)})
+    def declaring(self, name: str, found: Ends) -> CodePlace:
+        """The place after the declaration of a variable with these ends."""
+        if found == OPEN:
+            return self
+        low, high = found
+        known = {**self.ends, name: found}
+        if low is None or high is None:
+            return replace(self, ends=known)
+        return replace(self, ends=known, ranges={**self.ranges, name: var(name, low, high)})
 
     def inside(self, loop: For) -> CodePlace:
         """The place in a loop's body."""
@@ -99,16 +108,30 @@ class CodePlace:
             start = self.ranges[loop.first] if isinstance(loop.first, str) else nat(low)
             links = (*links, link(loop, start, f"pass of {counter}"))
         ranges = {**self.ranges, counter: var(counter, low, loop.bound - 1)}
-        return CodePlace(ranges, self.holding, self.failing, links)
+        return replace(self, ranges=ranges, links=links)
 
 
-def clamped(value: Value) -> tuple[int, int] | None:
-    """The least and the greatest value of an integer that is clamped; None if it is not."""
+Ends: TypeAlias = tuple[int | None, int | None]
+"""The least and the greatest value of an integer; None where it is not known."""
+
+OPEN: Ends = None, None
+
+
+def ends(value: Value, known: Mapping[str, Ends]) -> Ends:
+    """The ends of an integer that is made by `min` and `max`; `known` has those of variables."""
     match value:
-        case Operate("min", (Operate("max", (_, Const(low))), Const(high)), t, 1) if t in INTEGERS:
-            return min(int(low), int(high)), int(high)
+        case Const(number) if value.type in INTEGERS:
+            return int(number), int(number)
+        case Name(name):
+            return known.get(name, OPEN)
+        case Operate("max" | "min" as op, (left, right), t, 1) if t in INTEGERS:
+            pairs = zip(ends(left, known), ends(right, known), strict=True)
+            low, high = ([end for end in pair if end is not None] for pair in pairs)
+            if op == "max":  # each low end is one of the maximum, which has a high end of both
+                return max(low, default=None), max(high) if len(high) == 2 else None
+            return min(low) if len(low) == 2 else None, min(high, default=None)
         case _:
-            return None
+            return OPEN
 
 
 @dataclass(frozen=True)
@@ -153,8 +176,8 @@ def accesses(block: Block, place: CodePlace) -> Iterator[tuple[Cell, bool, CodeP
                 yield from accesses(otherwise, place.where(condition, holds=False))
             case Simple():
                 yield from loads(s.value, place)
-                if isinstance(s, Let) and (ends := clamped(s.value)) is not None:
-                    place = place.declaring(s.name, *ends)
+                if isinstance(s, Let):
+                    place = place.declaring(s.name, ends(s.value, place.ends))
                 if isinstance(s, Store) and s.cell.memory.space != "private":
                     yield s.cell, True, place
             case _:

@@ -22,7 +22,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.operators import OPERATORS, operator_type
 from liftpy.ir.types import BOOL, F32, FLOATS, SCALARS, STORAGE
-from liftpy.loops.bounds import clamped
+from liftpy.loops.bounds import Ends, ends
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     Barrier,
@@ -56,13 +56,14 @@ MOST_LANES_OF_A_DOT = 4
 class Scope:
     """A point in a kernel: ranges of counters and ids, variables; `uniform` if all reach it.
 
-    `ranges` are those of the variables that clamp an index.
+    `ranges` are those of variables that hold a clamped index, and `ends` what is known of any.
     """
 
     code: LoopKernel
     indices: Mapping[str, tuple[int, int]]
     variables: dict[str, Name] = field(default_factory=dict)
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    ends: dict[str, Ends] = field(default_factory=dict[str, Ends])
     uniform: bool = True
 
 
@@ -85,7 +86,12 @@ def _faults(code: LoopKernel) -> Iterator[str]:
 
 def _of_block(block: Block, scope: Scope) -> Iterator[str]:
     """What is wrong in a block."""
-    scope = replace(scope, variables=dict(scope.variables), ranges=dict(scope.ranges))
+    scope = replace(
+        scope,
+        variables=dict(scope.variables),
+        ranges=dict(scope.ranges),
+        ends=dict(scope.ends),
+    )
     memories = {m.name for m in (*scope.code.buffers, *scope.code.locals)}
     for s in block:
         if isinstance(s, Simple):
@@ -97,8 +103,9 @@ def _of_block(block: Block, scope: Scope) -> Iterator[str]:
                 if name in scope.variables or name in scope.indices or name in memories:
                     yield f"{name} is declared twice"
                 scope.variables[name] = Name(name, value.type, value.width)
-                if (ends := clamped(value)) is not None:
-                    scope.ranges[name] = ends
+                low, high = scope.ends[name] = ends(value, scope.ends)
+                if low is not None and high is not None:
+                    scope.ranges[name] = low, high
             case Store():
                 yield from _of_store(s, scope)
             case For():

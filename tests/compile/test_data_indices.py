@@ -63,6 +63,18 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
         (ROWS, IS),
         read(ROWS, IS),
     ),
+    "a clamped index that is also a value": (
+        """def p(t: [7]f32, is: [11]i32) = is |> map(i =>
+          let m = max(i, 0i32) in (t |> at(i)) * f32(m) + f32(m))""",
+        (TABLE, IS),
+        read(TABLE, IS) * np.maximum(IS, 0) + np.maximum(IS, 0),
+    ),
+    "a clamped index that is also read by a fold": (
+        """def p(t: [7]f32, is: [11]i32) = is |> map(i =>
+          let m = max(i, 0i32) in (t |> at(i)) * f32(m) + f32(m)) |> reduce(add, 0)""",
+        (TABLE, IS),
+        np.sum(read(TABLE, IS) * np.maximum(IS, 0) + np.maximum(IS, 0)),
+    ),
     "sums of elements": (
         """def p(t: [7]f32, js: [3][5]i32) = js
           |> map(row => row |> map(i => t |> at(i)) |> reduce(add, 0))""",

@@ -48,9 +48,13 @@ TESTED = All((RangeTest(var("lid0", 0, 7)),))
 PRIVATE = Memory("acc", "private", F32, 2)
 
 
+ANY = Operate("i32", (Const(9.0, F32),), I32)
+"""An integer whose ends are not known."""
+
+
 def clamped(most: int) -> Let:
     """A variable that clamps an index."""
-    least = Operate("max", (Const(9, I32), Const(0, I32)), I32)
+    least = Operate("max", (ANY, Const(0, I32)), I32)
     return Let("v", Operate("min", (least, Const(most, I32)), I32))
 
 
@@ -103,7 +107,7 @@ FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
         "no counter or id",
     ),
     "an index that is not clamped": (
-        lambda c: stored(c, Let("v", Const(1, I32)), at=var("v", 0, 3)),
+        lambda c: stored(c, Let("v", ANY), at=var("v", 0, 3)),
         "no counter or id",
     ),
     "an index that is clamped to more": (
