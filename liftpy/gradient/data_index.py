@@ -5,7 +5,7 @@ An index is not differentiated: like the condition of `select`, it decides which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from liftpy.gradient.bins import addend, one_pair, zeros
 from liftpy.gradient.cotangent import Cotangent, added, float_leaves, from_leaves, leaves, mapped
@@ -19,6 +19,8 @@ from liftpy.ir.expr import (
     Param,
     Primitive,
     ScalarOp,
+    Tuple,
+    UserFun,
     call,
     function_of,
     substitute,
@@ -79,8 +81,14 @@ def places_of(pairs: Expr, scope: Scope) -> Expr:
 
 
 def index_part(pairs: Expr) -> Expr:
-    """The array of indices if the pairs are a `zip`, else the pairs themselves."""
-    return pairs.args[0] if isinstance(pairs, FunCall) and isinstance(pairs.fun, Zip) else pairs
+    """The array of indices of a `zip` or of a map to pairs; of others, the pairs themselves."""
+    match pairs:
+        case FunCall(Zip(), (indices, _)):
+            return indices
+        case FunCall(Map(Lambda(params, Tuple((index, _)))), args):
+            return call(Map(Lambda(params, index)), *args)
+        case _:
+            return pairs
 
 
 def check_index(expr: FunCall, index: Expr, scope: Scope) -> None:
@@ -94,7 +102,15 @@ def parts_of_value(index: Expr, scope: Scope) -> list[Expr]:
     """The parts of an index, and of the values of the variables in it."""
     variables = [p for p in index.free if scope.wanted(p)]
     values = [scope.lookup(p) for p in variables]
-    return [part for e in (index, *values) for part in every_part(e)]
+    return [part for e in (index, *values) for part in with_bodies(e)]
+
+
+def with_bodies(expr: Expr) -> Iterator[Expr]:
+    """The parts of an expression, and those of the user functions that it calls."""
+    for part in every_part(expr):
+        yield part
+        if isinstance(part, FunCall) and isinstance(part.fun, UserFun):
+            yield from with_bodies(part.fun.body)
 
 
 def is_conversion(part: Expr) -> bool:

@@ -70,6 +70,9 @@ CASES: dict[str, Case] = {
     "gradient_through_a_named_index": refused(
         "def p(t: [7]f32, x: f32) = let i = i32(x) in (t |> at(i)) * x", wrt="x"
     ),
+    "gradient_through_an_index_of_a_function": refused(
+        "fun bin(x: f32) = i32(x)\ndef p(t: [7]f32, x: f32) = (t |> at(bin(x))) * x", wrt="x"
+    ),
     "gradient_through_indices_of_bins": refused(
         "def p(xs: [5]f32) = zip(xs |> map(i32), xs) |> reduceByIndex(add, 0 |> repeat(7))"
     ),
