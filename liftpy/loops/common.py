@@ -90,9 +90,8 @@ class Sharing:
         """The replacement of a statement."""
         match s:
             case Let(name, value):
-                number = self.values[name] = self.number(value)
-                self.symbols[name] = f"#{number}"
-                value = self.value(value)
+                number, value = self.shared(value)
+                self.values[name], self.symbols[name] = number, f"#{number}"
                 if isinstance(value, Name):
                     self.names[name] = value
                 else:
@@ -104,7 +103,7 @@ class Sharing:
             case Store(cell, value, silent, nontemporal):
                 tests = tuple(test_renamed(t, self.spelled) for t in silent)
                 cell = cell_renamed(cell, self.spelled)
-                yield Store(cell, self.value(value), tests, nontemporal)
+                yield Store(cell, self.shared(value)[1], tests, nontemporal)
                 self.forget()
             case For():
                 yield with_blocks(s, self.block)
@@ -117,43 +116,37 @@ class Sharing:
                 yield s
                 self.forget()
 
-    def number(self, value: Value) -> int:
-        """The number of a value: that of an equal one, or else a new one."""
+    def shared(self, value: Value) -> tuple[int, Value]:
+        """The number of a value, and the value reading variables in place of what they hold."""
         match value:
             case Name(name):
-                return self.values[name]
+                return self.values[name], self.names[name]
             case VectorSlice(vector, first, width):
-                value = VectorSlice(self.numbered_name(vector), first, width)
-            case _ if value.parts:
-                value = rebuilt(value, self.numbered_name)
+                key = VectorSlice(symbol(self.values[vector.name], vector), first, width)
+                made = VectorSlice(self.names[vector.name], first, width)
             case _:
-                pass
-        value = indices_renamed(value, self.symbols)
-        if value not in self.numbers:
-            self.numbers[value] = self.numbered
+                parts = [(part, *self.shared(part)) for part in value.parts]
+                symbols = iter([symbol(number, part) for part, number, _ in parts])
+                values = iter([new for _, _, new in parts])
+                key = rebuilt(value, lambda _: next(symbols))
+                made = rebuilt(value, lambda _: next(values))
+        number = self.number(indices_renamed(key, self.symbols))
+        made = indices_renamed(made, self.spelled)
+        return number, made if isinstance(value, Const) else self.held.get(number, made)
+
+    def number(self, key: Value) -> int:
+        """The number of values with this key; a new one if there is none yet."""
+        if key not in self.numbers:
+            self.numbers[key] = self.numbered
             self.numbered += 1
-            if not is_constant(value):
-                self.passing.append(value)
-        return self.numbers[value]
+            if not is_constant(key):
+                self.passing.append(key)
+        return self.numbers[key]
 
-    def numbered_name(self, value: Value) -> Name:
-        """A variable that stands for all values with the number of this one."""
-        return Name(f"#{self.number(value)}", value.type, value.width)
 
-    def value(self, value: Value) -> Value:
-        """An expression that reads variables in place of the values they hold."""
-        match value:
-            case Name(name):
-                return self.names[name]
-            case Const():
-                return value
-            case _ if (found := self.held.get(self.number(value))) is not None:
-                return found
-            case VectorSlice(vector, first, width):
-                return VectorSlice(self.names[vector.name], first, width)
-            case _:
-                made = rebuilt(value, self.value) if value.parts else value
-                return indices_renamed(made, self.spelled)
+def symbol(number: int, value: Value) -> Name:
+    """The variable that stands for a value with this number in a key."""
+    return Name(f"#{number}", value.type, value.width)
 
 
 def indices_renamed(value: Value, names: Mapping[str, str]) -> Value:
