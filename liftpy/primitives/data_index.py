@@ -48,7 +48,7 @@ class At(Primitive):
 
     def reference(self, index: Any, xs: list[Any]) -> Any:
         found = [x for k, x in enumerate(xs) if k == index]
-        return found[0] if found else constant_like(xs[0], 0.0)
+        return found[0] if found else constant_like(xs[0], 0)
 
 
 def indexed(pairs: Type) -> Type:

@@ -1,9 +1,10 @@
 """Rules at given sizes: both sides written out as terms, compared under the declared laws.
 
-Elements are names, unknown functions build terms, and a term has the normal form of its laws: a
-sequence for an associative function, a bag for a commutative one, without neutral elements. Two
-terms are equal exactly when every function with those laws makes them equal. A counterexample is
-therefore readable: sizes, an index, and the two elements there.
+Elements are names, except that an i32, which may be an index, is a number that is chosen by its
+name and place (`data_index`). Unknown functions build terms, and a term has the normal form of its
+laws: a sequence for an associative function, a bag for a commutative one, without neutral elements.
+Two terms without such numbers are equal exactly when every function with those laws makes them
+equal. A counterexample is therefore readable: sizes, an index, and the two elements there.
 """
 
 from __future__ import annotations
@@ -51,12 +52,16 @@ class FreeTerm:
 
 
 DECIDED = {FreeTerm("True"): True, FreeTerm("False"): False}
-"""Comparisons of indices."""
+"""The results of comparisons of known indices."""
 
 
-def data_index(name: str, *prefix: FreeTerm | int) -> int:
-    """The value of an i32 of a metavariable, which may be an index: some equal, some negative."""
-    return (len(name) + sum(3 * k for k in prefix if isinstance(k, int))) % 7 - 1
+def data_index(name: str, sizes: Sizes, *prefix: FreeTerm | int) -> int:
+    """The value of an i32 of a metavariable, which may be an index.
+
+    It differs with the sizes, the name and the place: some are equal, negative, or too large.
+    """
+    places = sum((3 + k) * i for k, i in enumerate(prefix) if isinstance(i, int))
+    return (len(name) + 4 * sum(sizes.values()) + places) % 7 - 1
 
 
 def is_number_of_index(value: Value) -> bool:
@@ -94,7 +99,7 @@ class FreeReader(ByName):
             case TupleType(elements):
                 return tuple(self.leaf(f"{name}.{k}", e, *prefix) for k, e in enumerate(elements))
             case _ if t == I32 and all(isinstance(k, int) for k in prefix):
-                return self.of_index(data_index(name, *prefix), t)
+                return self.of_index(data_index(name, self.sizes, *prefix), t)
             case _:
                 return FreeTerm(name, prefix)
 

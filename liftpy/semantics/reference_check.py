@@ -100,7 +100,7 @@ def listed(value: Value, read: FreeReader) -> Any:
             return tuple(listed(part, read) for part in components(value))
         case list():
             return [listed(part, read) for part in value]
-        case float():
+        case int() | float():
             return FreeTerm(str(value))
         case _:
             return value

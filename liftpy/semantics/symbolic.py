@@ -22,7 +22,6 @@ from liftpy.ir.types import BOOL, SCALARS, ArrayType, TupleType, Type, VectorTyp
 from liftpy.semantics.smt import Terms
 from liftpy.semantics.verdict import Open
 
-#: Operators that z3 knows; each of the others is one unknown function.
 #: The operators that z3 interprets for scalars of any type: all others are unknown functions.
 INTERPRETED: dict[str, Callable[..., Any]] = {
     name: getattr(z3, record.z3)
