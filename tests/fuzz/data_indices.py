@@ -10,7 +10,6 @@ from liftpy.ir.nat import nat
 from liftpy.ir.types import F32, I32, Type
 from liftpy.language.embedded.operations import operate
 from liftpy.primitives import At, Generate, Map, ReduceByIndex, Repeat, Zip
-from tests.fuzz import generator
 from tests.fuzz.generator import DEPTH, LENGTHS, Growth, Step, array_type, parameter, visible
 
 
@@ -67,6 +66,3 @@ def indexing(seed: int) -> Program:
     params = [parameter(some, k) for k in range(some.randint(1, 3))]
     body = growth.grow(some.choice(params), tuple(params), some.randint(2, 6), DEPTH)
     return Program("main", Lambda(tuple(params), body))
-
-
-generator.MAKERS["indices"] = indexing

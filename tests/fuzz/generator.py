@@ -47,7 +47,6 @@ from liftpy.primitives import (
 from liftpy.semantics.operations import DTYPES
 from tests.fuzz.layouts import moved, rank, under
 from tests.fuzz.shapes import begun
-from tests.fuzz.stages import chained
 
 LENGTHS = (2, 3, 5, 7, 11, 1, 4, 6, 8)
 LARGEST = 300  # scalars in any value of a program
@@ -440,14 +439,6 @@ def nested(seed: int) -> Program:
     body = growth.lets(some.choice(params), tuple(params), some.randint(1, 5), DEPTH)
     constants = frozenset(p.name for p in params[1:] if some.random() < 0.5)
     return Program("main", Lambda(tuple(params), body), constants)
-
-
-#: The programs of a seed, by what is asked of them.
-MAKERS: dict[str, Callable[[int], Program]] = {
-    "any": make,
-    "lets": nested,
-    "stages": chained,
-}
 
 
 def parameter(some: Random, number: int) -> Param:

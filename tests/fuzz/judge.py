@@ -46,7 +46,8 @@ from liftpy.rewrite.strategies.lower import plain
 from liftpy.rewrite.strategy import Failure, at_path, rule
 from liftpy.semantics.evaluate import evaluate
 from tests.draws import unproved
-from tests.fuzz.generator import MAKERS, inputs
+from tests.fuzz.generator import inputs
+from tests.fuzz.kinds import MAKERS
 from tests.fuzz.shrink import shrink
 from tests.loops.interpreted import interpreted, nests_of, statements
 from tests.plainly import PLAINLY, building_plainly

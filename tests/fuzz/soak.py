@@ -21,7 +21,7 @@ from tests.fuzz.judge import OPTIMIZER, survey
 
 RECORD = Path(__file__).with_name("soak.json")
 SOME = 50  # programs after which the record is written
-KINDS = ("any", "lets", "any", "lets", "stages")  # in turn; those of several stages take longest
+KINDS = ("any", "lets", "indices", "lets", "stages")  # in turn; those of stages take longest
 ALLOWED = {"right", "killed", OPTIMIZER}  # a driver's defects are none of liftpy's, but are counted
 OF_ANY = {"refused", "large"}  # after random rules: a vector of what is stored first; long code
 

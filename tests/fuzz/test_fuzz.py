@@ -29,7 +29,8 @@ from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.reference import reference
 from tests.fuzz import judge
-from tests.fuzz.generator import MAKERS, inputs, make, nested
+from tests.fuzz.generator import inputs, make, nested
+from tests.fuzz.kinds import MAKERS
 from tests.oclgrind import CHECKS, check_under_oclgrind, oclgrind_complaints, run_under_oclgrind
 from tests.subsample import subsample
 

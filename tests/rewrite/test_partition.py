@@ -43,7 +43,8 @@ from liftpy.rewrite.partition import (
 )
 from liftpy.rewrite.strategy import Step, Success, replay, rule
 from liftpy.semantics.evaluate import evaluate
-from tests.fuzz.generator import MAKERS, inputs
+from tests.fuzz.generator import inputs
+from tests.fuzz.kinds import MAKERS
 
 TWO = """def two(xs: [6][8]f32, ys: [6]f32) =
   let score = xs |> map(reduce(add, 0)) in zip(score, ys) |> map((a, b) => a * b)"""
