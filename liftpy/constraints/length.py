@@ -28,7 +28,7 @@ from liftpy.ir.expr import (
     Tuple,
     UserFun,
 )
-from liftpy.ir.nat import ZERO, Nat, nat, var
+from liftpy.ir.nat import ZERO, Nat, NatLike, nat, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses
@@ -68,7 +68,12 @@ class Length(Blocks):
     def __init__(self, demanded: Demand) -> None:
         super().__init__()
         self.read.hold = self.variable
+        self.read.compare = self.compared
         self.demand = demanded
+
+    def compared(self, count: NatLike) -> None:
+        """Count variables that hold comparisons."""
+        self.frame.each = self.frame.each + count
 
     def statements(self, body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
         """The number of statements of a kernel."""

@@ -73,6 +73,7 @@ class TermReader(ByName):
         self.terms: dict[object, Term] = {}
         self.shapes: dict[object, int] = {}
         self.hold: Callable[[Term], Term] = lambda term: term
+        self.compare: Callable[[NatLike], None] = lambda _: None
 
     def shape(self, what: str, parts: tuple[Term, ...] = ()) -> int:
         """The shape of an operator or a memory with such parts."""
@@ -150,7 +151,8 @@ class TermReader(ByName):
         place = sum((var(n, 0) for n in sorted(self.hold(clamped).names)), var(name, 0))
         element = xs[place]
         if any(part.kind == "private" and name in part.names for part in scalars_of(element)):
-            element = xs[ZERO]  # comparisons choose a register
+            self.compare(xs.length)  # comparisons choose a register: all components share them
+            element = xs[ZERO]
         return shaped(element, lambda term: self.operate("select", (inside, term, self.number)))
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:

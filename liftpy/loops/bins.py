@@ -49,6 +49,8 @@ def by_index(
 
         emitter.sequential(int(dest.length), at, unroll=True)
 
+    if int(dest.length) == 0:
+        return  # there is no bin that a pair could update
     if is_in(one, "global"):
         emitter.sequential(int(source.length), at_its_place)
     elif is_in(one, "private"):

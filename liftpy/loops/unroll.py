@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from liftpy.errors import TypeRefused
 from liftpy.loops.nest import (
     DATA_INDEX,
+    LANES,
     MOST_STATEMENTS,
     Assign,
     Bind,
@@ -65,7 +66,7 @@ def indexing(terms: Iterable[Term]) -> frozenset[str]:
         waiting += term.parts
         if isinstance(term, Lanes):
             waiting.append(term.step)
-    return frozenset(name for name in found if not name.startswith(("store", "lane")))
+    return frozenset(name for name in found if not name.startswith(LANES))
 
 
 @dataclass

@@ -17,7 +17,9 @@ versions compute the same values in the same order. The first of three ways that
   get versions, this is done as well if it leaves no guard: most blocks lie in the middle of their
   array.
 
-A loop with a barrier stays as it is, because work-items might take different branches.
+Guards that mention a variable declared in the loop (a data-dependent index) stay in every version,
+and are not counted here. A loop with a barrier stays as it is, because work-items might take
+different branches.
 """
 
 from __future__ import annotations
