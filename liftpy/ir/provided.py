@@ -1,4 +1,4 @@
-"""What packages to the right of `ir` provide to expressions: a trace, and evaluation.
+"""What the embedded form and the facade provide to expressions: a trace, and evaluation.
 
 The embedded form records the calls that are made while it traces a Python function. A program that
 is called evaluates itself; `liftpy/__init__.py` knows the function that does, and sets it here.

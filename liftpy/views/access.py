@@ -2,7 +2,8 @@
 
 A view is the meaning of an expression applied to memory. `AccessReader` interprets the meanings of
 primitives and yields, for each scalar, a `Term` with the index of every access. This module defines
-no index laws of its own.
+no index laws of its own, except how a data-dependent index is kept inside its array
+(`AccessReader.element_at`).
 """
 
 from __future__ import annotations

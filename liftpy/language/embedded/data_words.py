@@ -29,6 +29,10 @@ def at(index: Any) -> Section:
 
     If the index is outside the array, every scalar of the result is 0 (or false).
 
+    `index` is an i32 expression or a whole number; the array has at least one element. The result
+    has the type of an element. An index of another type is refused (TypeRefused): write
+    `lp.convert(x, lp.i32)`.
+
     >>> places = lp.iota(3) >> lp.map(lambda i: 2 * i)
     >>> lp.evaluate(places >> lp.map(lambda i: lp.iota(4) >> lp.at(i))).tolist()
     [0, 2, 0]
@@ -48,8 +52,11 @@ def at(index: Any) -> Section:
 def reduce_by_index(f: Callee, init: Start, bins: NatLike | None = None) -> Section:
     """Folds values into bins: the value of each pair of an index and a value goes to one bin.
 
-    `f` takes the accumulator of a bin and a value. `init` is an array with the initial value of
-    each bin, or the initial value of all `bins`. A pair whose index is outside is ignored.
+    The pairs are an array of (i32, a), the result is an array of n bins of type b. `f` takes the
+    accumulator of a bin (b) and a value (a), and returns a b; the values of a bin are folded in
+    their order. `init` is an array [n]b with the initial value of each bin, or one initial value,
+    and then `bins` is n; without it the call is refused (TypeRefused). A pair whose index is
+    outside 0 .. n - 1 is ignored.
 
     >>> pairs = lp.zip(lp.iota(5) >> lp.map(lambda i: i % 3), lp.iota(5))
     >>> lp.evaluate(pairs >> lp.reduce_by_index(lp.add, 0, bins=4)).tolist()

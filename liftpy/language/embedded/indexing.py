@@ -31,10 +31,7 @@ def part(x: Any, index: Any) -> Any:
     if isinstance(index, bool) or not (hasattr(index, "__index__") or isinstance(index, Nat)):
         raise refused(f"{shown(index)} is not an index", INDICES)
     if hasattr(index, "type"):
-        suggestion = (
-            "lp.zip(lp.iota(n), xs) >> lp.map(lambda i, x: lp.select(i == k, x, 0)) >> "
-            "lp.reduce(lp.add, 0) is the element at a computed index k"
-        )
+        suggestion = "xs >> lp.at(k) is the element at an index k that is computed (an i32)"
         raise refused("an expression cannot be an index", INDICES, suggestion)
     if getattr(index, "ndim", 0):
         suggestion = "xs >> lp.gather(n, f) reads at computed indices"
