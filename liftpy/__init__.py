@@ -42,8 +42,13 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.ir.types import FLYTE16 as flyte16
     from liftpy.ir.types import FLYTE32 as flyte32
     from liftpy.ir.types import I8 as i8
+    from liftpy.ir.types import I16 as i16
     from liftpy.ir.types import I32 as i32
     from liftpy.ir.types import I64 as i64
+    from liftpy.ir.types import U8 as u8
+    from liftpy.ir.types import U16 as u16
+    from liftpy.ir.types import U32 as u32
+    from liftpy.ir.types import U64 as u64
     from liftpy.ir.types import Type
     from liftpy.language.embedded.compound import stride
     from liftpy.language.embedded.lang import (
@@ -211,6 +216,7 @@ __all__ = [
     "get",
     "gradient",
     "i8",
+    "i16",
     "i32",
     "i64",
     "iota",
@@ -291,6 +297,10 @@ __all__ = [
     "to_storage",
     "to_streamed",
     "transpose",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
     "uncover",
     "unequal",
     "unslide",
@@ -334,8 +344,13 @@ _HOMES = {
     "find_device": "liftpy.opencl.devices:find_device",
     "gradient": "liftpy.gradient.program:gradient",
     "i8": "liftpy.ir.types:I8",
+    "i16": "liftpy.ir.types:I16",
     "i32": "liftpy.ir.types:I32",
     "i64": "liftpy.ir.types:I64",
+    "u8": "liftpy.ir.types:U8",
+    "u16": "liftpy.ir.types:U16",
+    "u32": "liftpy.ir.types:U32",
+    "u64": "liftpy.ir.types:U64",
     "parse": "liftpy.semantics.sizes:parse",
     "prove": "liftpy.semantics.proof_recording:certify",
     "rules": "liftpy.rewrite.rules:RULES",

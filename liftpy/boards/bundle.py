@@ -186,7 +186,8 @@ def _points(mean: Expected, shape: tuple[int, ...]) -> bytes:
     index = np.ravel_multi_index(tuple(mean.points.T), shape) if shape else np.zeros(1, np.int64)
     kind = "<f8" if mean.values.dtype.kind == "f" else "<i8"
     table = np.empty(len(mean.points), np.dtype([("index", "<u8"), ("value", kind)]))
-    table["index"], table["value"] = index, mean.values
+    values = mean.values.view(np.int64) if mean.values.dtype == np.uint64 else mean.values
+    table["index"], table["value"] = index, values
     return table.tobytes()
 
 

@@ -29,7 +29,7 @@ FORMAT = "liftpy-plan 1"
 WARMUP = 1
 """Runs before the timed ones."""
 
-KINDS = {"f": "float", "i": "int", "b": "bool"}
+KINDS = {"f": "float", "i": "int", "u": "uint", "b": "bool"}
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ def second_poison(scalar: str) -> np.ndarray:
     t = DTYPES[scalar]
     if t.kind == "f":
         return np.array(-np.finfo(t).max / 4, t)
+    if t.kind == "u":
+        return np.array(np.iinfo(t).max, t)
     return np.array(0 if t.kind == "b" else np.iinfo(t).min, t)
 
 

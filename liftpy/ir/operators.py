@@ -22,6 +22,7 @@ from liftpy.ir.types import (
     ScalarType,
     Type,
     integer_range,
+    with_article,
 )
 
 
@@ -243,7 +244,8 @@ def stored_operand(op: str, values: tuple[Type, ...]) -> str | None:
         if isinstance(given, OpenType):
             return None
         return (
-            f"`{op}` stores an {STORAGE[wanted]}, got {given}: write `{op}({STORAGE[wanted]}(x))`"
+            f"`{op}` stores {with_article(STORAGE[wanted])}, got {given}: "
+            f"write `{op}({STORAGE[wanted]}(x))`"
         )
     if base is None or op == "select" or wanted in {base, given}:
         return None

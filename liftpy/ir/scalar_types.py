@@ -18,7 +18,8 @@ class ScalarRecord:
     `bits` are those of a value in memory. `numpy` and `c` are the types of NumPy and OpenCL C,
     `suffix` ends a literal in C. A floating-point type has `exponent` bits of its exponent, the
     largest finite number, `largest`, as it is printed, and a format of Python's `struct`, `packed`.
-    `extension` is the OpenCL extension that a device needs for a type that is optional.
+    `extension` is the OpenCL extension that a device needs for a type that is optional. An integer
+    type that is not `signed` has no negative numbers.
 
     A value of a *storage* type is stored in fewer bits than its `base` type, in which it is
     computed: its bits are the leading ones of a value of the base. `numpy` and `c` are the unsigned
@@ -38,6 +39,7 @@ class ScalarRecord:
     extension: str | None = None
     base: str = ""
     nearest: bool = False
+    signed: bool = True
 
     @property
     def bytes(self) -> int:
@@ -83,8 +85,13 @@ RECORDS = {
             extension="cl_khr_fp64",
         ),
         ScalarRecord("i8", "integer", 8, "int8", "char"),
+        ScalarRecord("i16", "integer", 16, "int16", "short"),
         ScalarRecord("i32", "integer", 32, "int32", "int"),
         ScalarRecord("i64", "integer", 64, "int64", "long", "L"),
+        ScalarRecord("u8", "integer", 8, "uint8", "uchar", signed=False),
+        ScalarRecord("u16", "integer", 16, "uint16", "ushort", signed=False),
+        ScalarRecord("u32", "integer", 32, "uint32", "uint", "u", signed=False),
+        ScalarRecord("u64", "integer", 64, "uint64", "ulong", "UL", signed=False),
         ScalarRecord("bool", "bool", 8, "bool_", "uchar"),
         ScalarRecord(
             "bf16", "storage", 16, "uint16", "ushort", exponent=8, base="f32", nearest=True

@@ -15,6 +15,7 @@ from liftpy.ir.types import (
     ScalarType,
     Type,
     integer_range,
+    with_article,
 )
 
 #: The largest finite number of each floating-point type, as it is printed.
@@ -25,7 +26,7 @@ def bounds(t: Type) -> str:
     """The range of a type, as text."""
     if isinstance(t, ScalarType) and t in INTEGERS:
         low, high = integer_range(t)
-        return f"an {t} is a whole number from {low} to {high}"
+        return f"{with_article(t)} is a whole number from {low} to {high}"
     if isinstance(t, ScalarType) and t in STORAGE:
         return f"the numbers of {t} have {RECORDS[t.name].significand} significant bits"
     return f"the largest {t} is {LARGEST.get(str(t), 1)}; infinity is written inf"
@@ -52,7 +53,8 @@ def misfit(value: float, t: Type) -> str | None:
 def cast_literal(value: float, t: Type) -> float | bool:
     """A Python number as the value of a literal of type `t`; TypeRefused if it does not fit."""
     if (why := misfit(value, t)) is not None:
-        raise TypeRefused(f"{value} is not an {t}: {why}; {bounds(t)}")
+        name = with_article(t) if isinstance(t, ScalarType) else str(t)
+        raise TypeRefused(f"{value} is not {name}: {why}; {bounds(t)}")
     if t == BOOL:
         return bool(value)
     if isinstance(t, OpenType):

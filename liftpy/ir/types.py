@@ -128,7 +128,8 @@ class ArrayType(Type):
 
 SCALARS = {name: ScalarType(name) for name in RECORDS}
 F16, F32, F64 = FLOATS = tuple(SCALARS[r.name] for r in RECORDS.values() if r.kind == "float")
-I8, I32, I64 = INTEGERS = tuple(SCALARS[r.name] for r in RECORDS.values() if r.kind == "integer")
+INTEGERS = tuple(SCALARS[r.name] for r in RECORDS.values() if r.kind == "integer")
+I8, I16, I32, I64, U8, U16, U32, U64 = INTEGERS
 BOOL = SCALARS["bool"]
 #: The storage types, each with the type in which its values are computed.
 STORAGE = {SCALARS[n]: SCALARS[r.base] for n, r in RECORDS.items() if r.kind == "storage"}
@@ -140,8 +141,15 @@ EXTENSIONS = {SCALARS[n]: r.extension for n, r in RECORDS.items() if r.extension
 
 def integer_range(t: ScalarType) -> tuple[int, int]:
     """The smallest and the largest number of an integer type; arithmetic wraps around."""
-    half = 1 << (8 * SCALAR_BYTES[t.name] - 1)
-    return -half, half - 1
+    record = RECORDS[t.name]
+    half = 1 << (record.bits - 1)
+    return (-half, half - 1) if record.signed else (0, 2 * half - 1)
+
+
+def with_article(t: ScalarType) -> str:
+    """The name of a scalar type after "a" or "an", as it is said: "an f32", "a u8", "a bf16"."""
+    letter, *rest = t.name
+    return f"{'an' if letter in 'fi' and rest[0].isdigit() else 'a'} {t.name}"
 
 
 def scalars(t: Type) -> tuple[ScalarType, ...]:

@@ -13,7 +13,16 @@ import re
 from liftpy.ir.operators import COMPARISONS, OPERATORS
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.scalars import stored_bits
-from liftpy.ir.types import BOOL, FLOATS, INTEGERS, SCALAR_BYTES, SCALARS, STORAGE, ScalarType
+from liftpy.ir.types import (
+    BOOL,
+    FLOATS,
+    INTEGERS,
+    SCALAR_BYTES,
+    SCALARS,
+    STORAGE,
+    ScalarType,
+    integer_range,
+)
 from liftpy.loops.tree import Const, Operate, Value
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, vector_type
 
@@ -52,7 +61,7 @@ def constant_of(name: str, t: ScalarType) -> C:
 def whole_c(value: int, t: ScalarType) -> str:
     """An integer literal of a type; C has no negative ones, and none shorter than an `int`."""
     record = RECORDS[t.name]
-    lowest = value == -(1 << (8 * SCALAR_BYTES[t.name] - 1))
+    lowest = record.signed and value == integer_range(t)[0]
     text = f"{value + lowest}{record.suffix}" + (" - 1" if lowest else "")
     text = text if value >= 0 else f"({text})"
     return f"({record.c}){text}" if is_narrow(t) else text
@@ -80,6 +89,8 @@ def operator_c(op: str, args: list[C], values: tuple[Value, ...], width: int = 1
     if op in {"/", "%"} and t in INTEGERS:
         return divided(op, args, values[1], t, width)
     if op == "abs" and t in INTEGERS:  # OpenCL's abs returns an unsigned integer
+        if not RECORDS[t.name].signed:
+            return args[0]
         args, record = [args[0], wrapped("neg", args, t, width)], OPERATORS["max"]
     written = (t in INTEGERS and record.c_integers) or record.c
     if not written.isidentifier():
@@ -93,9 +104,18 @@ def operator_c(op: str, args: list[C], values: tuple[Value, ...], width: int = 1
 
 
 def wrapped(op: str, args: list[C], t: ScalarType, width: int) -> C:
-    """A sum, difference, product or negation of integers, which wraps around."""
+    """A sum, difference, product or negation of integers, which wraps around.
+
+    It is computed in unsigned integers, for one lane of 16 bits in `uint`: `int`, to which C would
+    promote them, does not hold all products.
+    """
     signed = vector_type(t.name, width)
-    unsigned = f"u{signed}"
+    unsigned = signed if not RECORDS[t.name].signed else f"u{signed}"
+    if width == 1 and RECORDS[t.name].bits == 16:
+        unsigned = "uint"
+    if unsigned == signed and not (is_narrow(t) and width == 1):
+        zero = Text(f"({unsigned})0")
+        return Infix("-", zero, args[0]) if op == "neg" else Infix(OPERATORS[op].c, *args)
     cast, back = (
         (f"({unsigned})", f"({signed})") if width == 1 else (f"as_{unsigned}", f"as_{signed}")
     )
@@ -166,6 +186,8 @@ def convert(c: C, given: ScalarType, wanted: ScalarType, width: int) -> C:
         other = zero if width == 1 else CallC(f"({vector_type(given.name, width)})", (zero,))
         return truth(Infix("!=", c, other), width)
     if wanted in INTEGERS and given in FLOATS:
+        if not RECORDS[wanted.name].signed:  # Intel's compiler makes the largest number of NaN
+            c = CallC("fmax", (c, literal_c(0, given)))
         return CallC(f"convert_{kind}_sat_rtz", (c,))
     if given in STORAGE or wanted in STORAGE:
         stored, verb = (given, "read") if given in STORAGE else (wanted, "stored")
@@ -175,7 +197,7 @@ def convert(c: C, given: ScalarType, wanted: ScalarType, width: int) -> C:
 
 # --- division -----------------------------------------------------------------------------------
 
-DIVISIONS = re.compile(r"\b(?:quotient|rest)_((?:char|int|long)\d*)\(")
+DIVISIONS = re.compile(r"\b(?:quotient|rest)_(u?(?:char|short|int|long)\d*)\(")
 HELPER = """\
 inline {t} quotient_{t}({t} a, {t} b) {{
   const {t} divisor = (b == ({t})(0)) || (b == ({t})(-1)) ? ({t})(1) : b;
@@ -187,13 +209,24 @@ inline {t} rest_{t}({t} a, {t} b) {{
   return b == ({t})(0) ? a : ({t})(a % divisor);
 }}
 """
+UNSIGNED_HELPER = """\
+inline {t} quotient_{t}({t} a, {t} b) {{
+  const {t} divisor = b == ({t})(0) ? ({t})(1) : b;
+  return b == ({t})(0) ? ({t})(0) : ({t})(a / divisor);
+}}
+inline {t} rest_{t}({t} a, {t} b) {{
+  const {t} divisor = b == ({t})(0) ? ({t})(1) : b;
+  return b == ({t})(0) ? a : ({t})(a % divisor);
+}}
+"""
 
 
 def division_helpers(text: str) -> list[str]:
     """The definitions of the division helpers that a text calls."""
     if "quotient_" not in text and "rest_" not in text:  # a quick test
         return []
-    return [HELPER.format(t=t) for t in sorted(set(DIVISIONS.findall(text)))]
+    found = sorted(set(DIVISIONS.findall(text)))
+    return [(UNSIGNED_HELPER if t.startswith("u") else HELPER).format(t=t) for t in found]
 
 
 # --- storage types ------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def listed(value: Any, number: Any) -> NDArray[Any]:
         with np.errstate(over="ignore"):
             found = given.astype(wanted)
         return found if np.array_equal(np.isinf(found), np.isinf(given)) else given
-    if wanted.kind == "i" and given.dtype.kind in "iu":
+    if wanted.kind in "iu" and given.dtype.kind in "iu":
         limits = np.iinfo(wanted)
         return given.astype(wanted) if within(given, limits) else given
     return given
@@ -143,7 +143,7 @@ def suggestion(name: str, given: NDArray[Any], wanted: np.dtype[Any]) -> str:
     """How to convert numbers to the needed type, or the range of numbers that the type holds."""
     if given.dtype.kind not in "biuf":
         return "\n  pass numbers"
-    if wanted.kind == "i" and given.dtype.kind != "b":
+    if wanted.kind in "iu" and given.dtype.kind != "b":
         limits = np.iinfo(wanted)
         if not within(given, limits):
             return f"\n  {wanted} holds numbers from {limits.min} to {limits.max}"

@@ -34,7 +34,7 @@ def typed(value: Any, dtype: Any) -> Any:
     for the caller to refuse.
     """
     kind = np.dtype(dtype).kind
-    if type(value) is int and kind == "i":
+    if type(value) is int and kind in "iu":
         limits = np.iinfo(dtype)
         return dtype(value) if limits.min <= value <= limits.max else value
     if type(value) in {int, float} and kind == "f":
@@ -63,7 +63,7 @@ def rest(a: Any, b: Any) -> Any:
 def convert(a: Any, t: Any) -> Any:
     """A number converted to another type."""
     given, wanted = np.asarray(a), np.dtype(t)
-    if given.dtype.kind != "f" or wanted.kind != "i":
+    if given.dtype.kind != "f" or wanted.kind not in "iu":
         return given.astype(wanted)
     low, high = np.iinfo(wanted).min, np.iinfo(wanted).max
     whole = np.trunc(given.astype(np.float64))  # exact; `high + 1` is a float64, `high` need not be

@@ -15,16 +15,40 @@ static double half(const unsigned char *bytes)
     return bits >> 15 ? -size : size;
 }
 
+static int64_t natural(const struct scalar *scalar, const unsigned char *bytes)
+{
+    uint8_t one;
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (scalar->size) {
+    case 1: memcpy(&one, bytes, 1); return one;
+    case 2: memcpy(&two, bytes, 2); return two;
+    case 4: memcpy(&four, bytes, 4); return four;
+    default: memcpy(&eight, bytes, 8); return (int64_t)eight;
+    }
+}
+
+/* A whole number; one of 64 bits without a sign as the signed number with the same bits. */
 static int64_t whole(const struct scalar *scalar, const unsigned char *bytes)
 {
     int8_t one;
+    int16_t two;
     int32_t four;
     int64_t eight;
+    if (scalar->kind == NATURAL)
+        return natural(scalar, bytes);
     switch (scalar->size) {
     case 1: memcpy(&one, bytes, 1); return one;
+    case 2: memcpy(&two, bytes, 2); return two;
     case 4: memcpy(&four, bytes, 4); return four;
     default: memcpy(&eight, bytes, 8); return eight;
     }
+}
+
+static double real(const struct scalar *scalar, int64_t value)
+{
+    return scalar->kind == NATURAL ? (double)(uint64_t)value : (double)value;
 }
 
 double element(const struct scalar *scalar, const unsigned char *bytes, size_t index)
@@ -33,7 +57,7 @@ double element(const struct scalar *scalar, const unsigned char *bytes, size_t i
     float single;
     double full;
     if (scalar->kind != FLOATING)
-        return (double)whole(scalar, at);
+        return real(scalar, whole(scalar, at));
     switch (scalar->size) {
     case 2: return half(at);
     case 4: memcpy(&single, at, 4); return (double)single;
@@ -52,7 +76,7 @@ static size_t point(const struct expected *expected, size_t k, double *value, in
         *exactly = 0;
     } else {
         memcpy(exactly, at + 8, 8);
-        *value = (double)*exactly;
+        *value = real(expected->scalar, *exactly);
     }
     return (size_t)index;
 }

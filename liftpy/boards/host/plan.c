@@ -123,7 +123,7 @@ static void read_input(struct plan *plan, struct line *line)
 /* Reads `scalar NAME BYTES KIND POISON POISON`. */
 static void read_scalar(struct plan *plan, struct line *line)
 {
-    static const char *const KINDS[] = {"float", "int", "bool", NULL};
+    static const char *const KINDS[] = {"float", "int", "uint", "bool", NULL};
     struct scalar *found = room_for(1, sizeof *found);
     found->name = copied(word(line, "name"));
     found->size = number(line, "size");

@@ -10,7 +10,7 @@ enum { PREPARE = 1, RUN = 2 }; /* the phases, as bits: a buffer may be needed in
 struct scalar {
     char *name;
     size_t size;
-    enum { FLOATING, INTEGER, TRUTH } kind;
+    enum { FLOATING, INTEGER, NATURAL, TRUTH } kind;
     unsigned char poison[2][8];
 };
 

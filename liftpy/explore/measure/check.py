@@ -216,7 +216,7 @@ def _unwritten(result: Array, storage: ScalarType | None) -> NDArray[np.bool_]:
         return result.view(np.uint8) > 1
     if result.dtype.kind == "f":
         return np.isnan(result)
-    return result == POISON[f"i{8 * result.dtype.itemsize}"]
+    return result == POISON[f"{result.dtype.kind}{8 * result.dtype.itemsize}"]
 
 
 def all_nan(name: str, value: Any) -> Iterator[str]:

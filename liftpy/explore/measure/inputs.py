@@ -164,7 +164,8 @@ def _numbers(scalar: str, shape: tuple[int, ...], rng: np.random.Generator) -> A
         case "integer" if not shape:
             return np.asarray(rng.integers(2, 9), DTYPES[scalar])
         case "integer":
-            return (rng.permutation(count) - count // 2).astype(DTYPES[scalar]).reshape(shape)
+            least = -(count // 2) if RECORDS[scalar].signed else 0
+            return (rng.permutation(count) + least).astype(DTYPES[scalar]).reshape(shape)
         case "storage":
             t = SCALARS[scalar]
             return to_storage(_numbers(STORAGE[t].name, shape, rng), t)

@@ -10,6 +10,7 @@ from liftpy.errors import LiftError, TypeRefused, plural
 from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun
 from liftpy.ir.nat import Nat, NatLike, nat, var
 from liftpy.ir.provided import TRACE
+from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import (
     FLOATS,
     INTEGERS,
@@ -156,7 +157,7 @@ NAMESAKES: Mapping[str, str] = {
     "bool_": "lp.boolean",
     **{t.name: f"lp.{t.name}" for t in (*FLOATS, *INTEGERS, *STORAGE)},
     **{f"float{t.name[1:]}": f"lp.{t.name}" for t in FLOATS},
-    **{f"int{t.name[1:]}": f"lp.{t.name}" for t in INTEGERS},
+    **{RECORDS[t.name].numpy: f"lp.{t.name}" for t in INTEGERS},
 }
 
 

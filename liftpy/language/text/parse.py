@@ -15,6 +15,7 @@ from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 from lark.lexer import PatternRE, TerminalDef
 
 from liftpy.errors import SyntaxRefused
+from liftpy.ir.types import FLOATS, STORAGE
 from liftpy.ir.walk import DEPTH
 from liftpy.language.text.syntax import (
     ArraySyntax,
@@ -71,8 +72,10 @@ KINDS = (
 @cache
 def grammar(*, dotted: bool = False) -> Lark:
     """The parser, made at its first use; `dotted` for conditions (`parse_condition`)."""
+    text = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    fractions = "|".join(t.name for t in (*FLOATS, *STORAGE))
     return Lark(
-        Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8"),
+        text.replace("FRACTIONS", fractions).replace("SUFFIXES", "|".join(NUMBERS)),
         parser="lalr",
         lexer="basic",
         start=["start", "expression"],

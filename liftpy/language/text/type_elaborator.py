@@ -11,7 +11,17 @@ from typing import TypeVar
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.expr import Expr, Lambda, Literal, Param, Tuple
 from liftpy.ir.scalars import bounds, cast_literal, misfit
-from liftpy.ir.types import BOOL, F32, INTEGERS, SCALARS, OpenType, ScalarType, TupleType, Type
+from liftpy.ir.types import (
+    BOOL,
+    F32,
+    INTEGERS,
+    SCALARS,
+    OpenType,
+    ScalarType,
+    TupleType,
+    Type,
+    with_article,
+)
 from liftpy.ir.walk import top_down
 from liftpy.language.inference import Holes, settle
 from liftpy.language.text.size_elaborator import SizeElaborator
@@ -150,14 +160,14 @@ class TypeElaborator(SizeElaborator):
             return Literal(sign * (int(digits) if digits.isdigit() else float(digits)), kind)
         if kind in INTEGERS:
             if not number.digits.isdigit():
-                what = f"`{number.digits}` is not an {kind}"
+                what = f"`{number.digits}` is not {with_article(kind)}"
                 raise self.refuse(TypeRefused, what, node, "write a whole number")
             value = sign * int(number.digits)
         else:
             value = sign * float(number.digits)
         lost = math.isinf(value) and number.digits != "inf"
         if (why := "it is infinite" if lost else misfit(value, kind)) is not None:
-            what = f"`{'-' * (sign < 0)}{number.digits}` is not an {kind}"
+            what = f"`{'-' * (sign < 0)}{number.digits}` is not {with_article(kind)}"
             raise self.refuse(TypeRefused, what, node, why, bounds(kind))
         return Literal(cast_literal(value, kind), kind)
 
