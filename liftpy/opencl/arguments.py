@@ -193,7 +193,7 @@ def _fitting(module: Module, buffer: Buffer, array: Any) -> np.ndarray:
     dtype = DTYPES[buffer.scalar]
     shape = "".join(f"[{n}]" for n in buffer.shape)
     where = f"{module.name}: parameter '{buffer.name}' is {shape}{buffer.scalar}"
-    if not buffer.shape:
+    if not buffer.shape and SCALARS[buffer.scalar] not in STORAGE:  # which hold no integers
         array = operations.typed(array, dtype.type)
     array = np.asarray(array)
     if array.shape != buffer.shape:

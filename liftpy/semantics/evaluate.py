@@ -88,8 +88,12 @@ def check_argument(
             for k, (part, part_type) in enumerate(parts)
         )
     number = DTYPES[str(t)]
+    stored = t if isinstance(t, ScalarType) and t in STORAGE else None  # its bits are no integers
     try:
-        given = listed(value, number) if shape else np.asarray(typed(value, number))
+        if stored is not None:
+            given = np.asarray(value)
+        else:
+            given = listed(value, number) if shape else np.asarray(typed(value, number))
     except ValueError as error:  # such as rows of different lengths
         what = f"{name} needs numbers of shape {shape}, and cannot be made an array"
         raise ArgumentRefused(f"{what}\n  {error}\n  write rows of the same length") from error
@@ -101,15 +105,15 @@ def check_argument(
         what = f"{name} needs {wanted} numbers of shape {shape}"
         got = f"got {given.dtype} of shape {given.shape}"
         then = f"\n  pass an array of shape {shape}" if shape else "\n  pass a single number"
-        if given.dtype != wanted and isinstance(t, ScalarType) and t in STORAGE:
-            then = f"\n  {how_stored(name, given, t)}"
+        if given.dtype != wanted and stored is not None:
+            then = f"\n  {how_stored(name, given, stored)}"
         elif given.shape == shape:
             then = suggestion(name, given, wanted)
         raise ArgumentRefused(f"{what}, {got}{then}")
     if reader is None:
         return given
-    if isinstance(t, ScalarType) and t in STORAGE:
-        given = from_storage(given, t)
+    if stored is not None:
+        given = from_storage(given, stored)
     with np.errstate(invalid="ignore"):  # converting a signaling NaN
         return given.astype(reader.number_type(t), copy=False)
 

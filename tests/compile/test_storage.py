@@ -320,6 +320,13 @@ def test_an_array_of_numbers_is_refused_with_what_stores_it() -> None:
         lp.from_storage(np.zeros(3, np.float32), lp.bf16)
     with pytest.raises(lp.LiftError, match=r"np\.uint16\(x\) has the same bits"):
         lp.evaluate(program, [1, 2, 3])
+    number = parse("def p(x: bf16) = f32(x)")
+    with pytest.raises(lp.LiftError, match=r"np\.uint16\(x\) has the same bits"):
+        lp.evaluate(number, 3)
+    kernel = lp.compile(number)
+    with pytest.raises(lp.LiftError, match=r"np\.uint16\(x\) has the same bits"):
+        kernel(3)
+    kernel.close()
     with pytest.raises(lp.LiftError, match=r"pass an array of shape \(3,\)"):
         lp.evaluate(program, np.zeros(4, np.uint16))
     with pytest.raises(lp.LiftError, match="write rows of one length"):

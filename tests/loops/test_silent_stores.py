@@ -31,8 +31,9 @@ def numbers(t: ScalarType) -> np.ndarray:
     kind = DTYPES[t.name]
     if t in INTEGERS:
         low, high = integer_range(t)
-        drawn = NUMBERS.integers(low, high, 1000, np.int64, endpoint=True)
-        return np.unique([*range(-130, 130), low, high, *drawn]).clip(low, high).astype(kind)
+        near = (n for n in range(-130, 130) if low <= n <= high)
+        drawn = NUMBERS.integers(low, high, 1000, kind, endpoint=True)
+        return np.unique(np.array([*near, low, high, *map(int, drawn)], kind))
     drawn = np.frombuffer(NUMBERS.bytes(8000), kind)
     return np.concatenate([drawn[np.isfinite(drawn)], np.array([0, 1, -1], kind)])
 
