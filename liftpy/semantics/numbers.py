@@ -29,9 +29,9 @@ from liftpy.errors import InternalError
 from liftpy.ir.denote import Closure
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, ScalarOp, UserFun
 from liftpy.ir.nat import NatLike
-from liftpy.ir.pull import Index, Parts, Pull, Value, guarded
+from liftpy.ir.pull import Index, Parts, Pull, Value, guarded, merged
 from liftpy.ir.types import SCALARS, STORAGE, TupleType, Type
-from liftpy.semantics.array_folds import Fold
+from liftpy.semantics.array_folds import Fold, OnlyPart
 from liftpy.semantics.held import (
     Held,
     Like,
@@ -112,9 +112,13 @@ class NumpyReader:
         return np.minimum(np.maximum(number(index), 0), int(of.length) - 1)
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
+        if isinstance(then, OnlyPart):
+            return OnlyPart(lambda k: guarded(self, condition, then[k], otherwise))
         return np.where(condition, then, np.asarray(then).dtype.type(otherwise))
 
     def either(self, condition: Value, then: Value, otherwise: Value) -> Value:
+        if isinstance(then, OnlyPart) or isinstance(otherwise, OnlyPart):
+            return OnlyPart(lambda k: merged(self, condition, then[k], otherwise[k]))
         return np.where(condition, then, otherwise)
 
     def of_index(self, index: Index, t: Type) -> Value:

@@ -65,6 +65,15 @@ def test_a_scan_is_numpys_running_sum():
     np.testing.assert_array_equal(evaluate(program, XS, XSS), np.cumsum(XSS, axis=1))
 
 
+def test_tuples_are_padded_in_each_step_of_an_iteration():
+    text = "xs |> iterate(3, ys => ys |> pad(1, -1, 4)) |> map(t => (t.1, t.0))"
+    floats, whole = np.arange(1, 6, dtype=np.float32), np.arange(11, 16, dtype=np.int32)
+    program = parse(f"def p(xs: [5](f32, i32)) = {text}")
+    first, second = evaluate(program, (floats, whole))
+    np.testing.assert_array_equal(first, [4, 4, 4, 11, 12])
+    np.testing.assert_array_equal(second, [4, 4, 4, 1, 2])
+
+
 # --- whole numbers --------------------------------------------------------------------------------
 
 
