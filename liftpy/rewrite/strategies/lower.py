@@ -91,8 +91,8 @@ def store_inner_scans() -> Strategy:
             if not isinstance(part, FunCall) or isinstance(part.fun, MemoryPrimitive):
                 continue
             for position, arg in enumerate(part.args):
-                if gives(arg, is_scan):
-                    memory = "to_global" if gives(arg, has_bins) else "to_private"
+                if gives(arg, is_scan_or_bins):
+                    memory = "to_global" if gives(arg, is_bins) else "to_private"
                     return seq(at_path((*path, position), rule(memory)), run)(expr)
         return Success(expr)
 
@@ -130,12 +130,12 @@ def gives(expr: Expr, made: Callable[[Expr], bool], *, inside: bool = False) -> 
     return view and any(gives(e, made, inside=inside) for e in parts)
 
 
-def is_scan(expr: Expr) -> bool:
+def is_scan_or_bins(expr: Expr) -> bool:
     """Whether an expression is a `scan`, or a reduction by index, that has no loop yet."""
     return isinstance(expr, FunCall) and isinstance(expr.fun, Scan | ReduceByIndex)
 
 
-def has_bins(expr: Expr) -> bool:
+def is_bins(expr: Expr) -> bool:
     """Whether an expression is a reduction by index that has no loop yet."""
     return isinstance(expr, FunCall) and isinstance(expr.fun, ReduceByIndex)
 
@@ -281,7 +281,7 @@ def is_kernel_iteration(expr: Expr) -> bool:
 def is_sequence(expr: Expr) -> bool:
     """Whether work-items must share the result: a scan, or an iteration of a function of arrays."""
     iterates = isinstance(expr, FunCall) and isinstance(expr.fun, Iterate)
-    return is_scan(expr) or (iterates and any(True for _ in expr.type.lengths()))
+    return is_scan_or_bins(expr) or (iterates and any(True for _ in expr.type.lengths()))
 
 
 def below_layouts(expr: Expr) -> Path:
@@ -295,8 +295,8 @@ def below_layouts(expr: Expr) -> Path:
         if not isinstance(inverse, Layout) or inverse.constants():
             break
         (expr,), path = expr.args, (*path, 0)
-    mapped = isinstance(expr, FunCall) and isinstance(expr.fun, Map) and has_bins(expr.fun.f.body)
-    return path if mapped or has_bins(expr) else ()
+    mapped = isinstance(expr, FunCall) and isinstance(expr.fun, Map) and is_bins(expr.fun.f.body)
+    return path if mapped or is_bins(expr) else ()
 
 
 def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
