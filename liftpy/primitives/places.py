@@ -71,6 +71,39 @@ def argument(t: Type, indices: tuple[Nat, ...] = ()) -> Value:
             return ElementPlace(indices)
 
 
+@lru_cache(maxsize=1 << 10)
+def stepped(layout: Layout, t: ArrayType, dimension: int) -> int | None:
+    """The dimension in which an argument of type `t` is read for a step in one of the result.
+
+    A step takes the first element of the dimension to the second. None if there is no step, if the
+    second element is not the next one of a dimension, or if a condition decides what it is.
+    """
+    first, second = (
+        place_at(layout.meaning(PlaceReader(), whole(t)), dimension, k) for k in (0, 1)
+    )
+    if first is None or second is None:
+        return None
+    steps = [b - a for a, b in zip(first.indices, second.indices, strict=True)]
+    moved = [k for k, step in enumerate(steps) if step != 0]
+    return moved[0] if len(moved) == 1 and steps[moved[0]] == 1 else None
+
+
+def whole(t: Type, indices: tuple[Nat, ...] = ()) -> Value:
+    """A value of type `t` whose scalars are places, with its own lengths."""
+    if isinstance(t, ArrayType):
+        return Pull(t.length, lambda i: whole(t.element, (*indices, nat(i))))
+    return ElementPlace(indices)
+
+
+def place_at(value: Value, dimension: int, index: int) -> ElementPlace | None:
+    """The place of an element of a layout's result whose indices are 0 but in one dimension."""
+    while isinstance(value, Pull):
+        if dimension == 0 and nat(value.length).constant == 1 and index:
+            return None
+        value, dimension = value[nat(index if dimension == 0 else 0)], dimension - 1
+    return value if isinstance(value, ElementPlace) else None
+
+
 def at_open_sizes(layout: Layout) -> Layout:
     """A layout with symbols for its numbers, since its kind does not depend on them."""
     kept = index_fields(type(layout))

@@ -119,9 +119,7 @@ def group_maps(
                         (0, 1),
                         seq(
                             rule("map_fission", {"g": (0,)}),
-                            at_path(
-                                (0,), choose(rule("map_interchange"), rule("map_map_interchange"))
-                            ),
+                            at_path((0,), interchanged()),
                         ),
                     ),
                 ),
@@ -129,6 +127,11 @@ def group_maps(
             )
         ),
     )
+
+
+def interchanged() -> Strategy:
+    """Exchange a map and the map that its function is, whether or not that reads the element."""
+    return choose(rule("map_interchange"), rule("map_map_interchange"))
 
 
 def is_joined_groups(expr: Expr) -> bool:

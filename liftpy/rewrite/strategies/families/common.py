@@ -14,6 +14,8 @@ from liftpy.rewrite.strategies.lower import exposed
 from liftpy.rewrite.strategies.shapes import array_type, is_padding, is_windows, longest
 from liftpy.rewrite.strategy import Failure, Strategy, identity, rule
 
+LANES = "lanes"  # the choice of the map whose results are the lanes of vectors
+INNER, OUTER = "inner", "outer"
 STREAMED_BYTES = 2**18  # a smaller result may stay in a core's caches until it is read
 
 

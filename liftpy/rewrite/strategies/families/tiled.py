@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from liftpy.ir.expr import Program
+from liftpy.ir.expr import Expr, Program
 from liftpy.ir.nat import Nat
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
-from liftpy.rewrite.strategies.block import store_padding
+from liftpy.rewrite.strategies.adjacent import adjacent_map
+from liftpy.rewrite.strategies.block import interchanged, store_padding
 from liftpy.rewrite.strategies.families import direct
 from liftpy.rewrite.strategies.families.common import (
+    INNER,
+    LANES,
+    OUTER,
     exposed_body,
     least_width,
     paddings,
@@ -21,10 +25,10 @@ from liftpy.rewrite.strategies.families.common import (
     tails,
 )
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
-from liftpy.rewrite.strategies.lower import exposed
+from liftpy.rewrite.strategies.lower import chain, clean, exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
 from liftpy.rewrite.strategies.remember import remembered
-from liftpy.rewrite.strategies.shapes import makes_array
+from liftpy.rewrite.strategies.shapes import makes_array, nests
 from liftpy.rewrite.strategies.tile import (
     element_by_element,
     flat,
@@ -33,7 +37,15 @@ from liftpy.rewrite.strategies.tile import (
     tile,
     tiled_lengths,
 )
-from liftpy.rewrite.strategy import Failure, Strategy, Success, identity, seq
+from liftpy.rewrite.strategy import (
+    Failure,
+    Result,
+    Strategy,
+    Success,
+    at_path,
+    identity,
+    seq,
+)
 
 
 @dataclass(frozen=True)
@@ -43,11 +55,22 @@ class Tiled:
     program: Program
 
     def tilings(self) -> Iterator[Choices]:
-        """The choices of tiles: whether two maps become one, vectors, and the last tile."""
+        """The choices of tiles: whether two maps become one, which one is in vectors, the end."""
         flats = ("yes",) if self.is_long_row() else ("no", "yes")
-        for made in product(flat=flats, vector=("no", "yes")):
-            lengths = [p.high for p in self.parameters(dict(made)) if p.name != "v"]
-            yield from ((*made, *rest) for rest in product(**tails(lengths)))
+        made = [*product(flat=flats, vector=("no", "yes"))]
+        if self.is_outer_adjacent():
+            made += product(flat=("no",), vector=("yes",), lanes=(OUTER,))
+        for choices in made:
+            lengths = [p.high for p in self.parameters(dict(choices)) if p.name != "v"]
+            yield from ((*choices, *rest) for rest in product(**tails(lengths)))
+
+    def is_outer_adjacent(self) -> bool:
+        """Whether the last map but one makes adjacent results, so that vectors suit it better."""
+        result = tiled_maps("no")(self.program.body.body)
+        if isinstance(result, Failure):
+            return False
+        paths = [*chain(nests(result.expr))]
+        return len(paths) > 1 and adjacent_map(result.expr) == paths[-2]
 
     def is_long_row(self) -> bool:
         """Whether the last two maps can become one, over elements that share nothing.
@@ -80,7 +103,7 @@ class Tiled:
 
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
         """A tile size for each map that is cut, and the vector width."""
-        result = tiled_maps(choices["flat"])(self.program.body.body)
+        result = tiled_maps(choices["flat"], choices.get(LANES, INNER))(self.program.body.body)
         maps = () if isinstance(result, Failure) else tiled_lengths(result.expr)
         words = ("the innermost", "the next")
         tiles = tuple(
@@ -102,27 +125,36 @@ class Tiled:
         return seq(tiles, mapped(choices["map"]), padding, stored_so(choices))
 
 
+def exchanged(expr: Expr) -> Result:
+    """Exchange the last two of the maps that make the result."""
+    paths = [*chain(nests(expr))]
+    if len(paths) < 2:
+        return Failure("exchanged", "one map makes the result")
+    return seq(at_path(paths[-2], interchanged()), clean())(expr)
+
+
 @lru_cache(maxsize=8)
-def tiled_maps(flattened: str) -> Strategy:
-    """Expose the maps that make the result; `flat` is applied to the last two if chosen."""
-    one_of_two = flat() if flattened == "yes" else identity
-    return remembered(seq(exposed(), fused(), one_of_two))
+def tiled_maps(flattened: str, lanes: str = INNER) -> Strategy:
+    """Expose the maps that make the result; `flat` or `exchanged` is applied to the last two."""
+    two = flat() if flattened == "yes" else exchanged if lanes == OUTER else identity
+    return remembered(seq(exposed(), fused(), two))
 
 
 @lru_cache(maxsize=8)
 def tile_steps(
-    flattened: str, vector: str, tail: str, sizes: tuple[tuple[str, Nat], ...]
+    flattened: str, lanes: str, vector: str, tail: str, sizes: tuple[tuple[str, Nat], ...]
 ) -> Strategy:
-    """Cut the maps into tiles, flattened and vectorized as chosen."""
+    """Cut the maps into tiles, flattened, exchanged and vectorized as chosen."""
     tiles = tuple(size for name, size in sizes if name != "v")
     vectors = [in_vectors(size) for name, size in sizes if name == "v" and vector == "yes"]
-    return remembered(seq(tiled_maps(flattened), tile(tiles, tail), *vectors))
+    return remembered(seq(tiled_maps(flattened, lanes), tile(tiles, tail), *vectors))
 
 
 def tiles_of(choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
     """`tile_steps` for these choices."""
     nats = tuple((name, p.nat) for name, p in sizes.items())
-    return tile_steps(choices["flat"], choices["vector"], choices.get("tail", "none"), nats)
+    lanes, tail = choices.get(LANES, INNER), choices.get("tail", "none")
+    return tile_steps(choices["flat"], lanes, choices["vector"], tail, nats)
 
 
 def match(program: Program) -> Tiled | str:

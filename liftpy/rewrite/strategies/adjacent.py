@@ -1,0 +1,51 @@
+"""Which map makes adjacent results: results that are next to each other in memory."""
+
+from __future__ import annotations
+
+from liftpy.ir.expr import Expr, FunCall, Lambda, Layout
+from liftpy.ir.types import ArrayType
+from liftpy.ir.walk import Path
+from liftpy.primitives import Map
+from liftpy.primitives.places import stepped
+from liftpy.rewrite.strategies.shapes import body_of, rank, working_map
+
+
+def adjacent_map(expr: Expr) -> Path | None:
+    """The path of the map whose successive results are adjacent in the memory of the result.
+
+    None if no map makes them, or if the layouts between it and the result are not followed: those
+    of several arrays, and those that read elements under a condition.
+    """
+    path, dimension = (), rank(expr.type) - 1
+    while isinstance(expr, FunCall):
+        if isinstance(expr.fun, Lambda):
+            expr, path = expr.fun.body, (*path, len(expr.args))
+        elif working_map(expr):
+            if dimension == 0:
+                return path
+            expr, path, dimension = body_of(expr), (*path, 1), dimension - 1
+        else:
+            found = read_in(expr, dimension)
+            if found is None:
+                return None
+            expr, path, dimension = expr.args[0], (*path, 0), found
+    return None
+
+
+def read_in(call: FunCall, dimension: int) -> int | None:
+    """The dimension in which a layout reads its argument for a step in one of its result."""
+    match call:
+        case FunCall(Layout() as layout, (source,)) if isinstance(source.type, ArrayType):
+            return stepped(layout, source.type, dimension)
+        case FunCall(Map(f), (_,)):
+            if dimension == 0:
+                return 0
+            part, inner = f.body, dimension - 1
+            while isinstance(part, FunCall) and isinstance(part.fun, Layout | Map):
+                found = read_in(part, inner)
+                if found is None:
+                    return None
+                part, inner = part.args[0], found
+            return inner + 1 if part == f.params[0] else None
+        case _:
+            return None

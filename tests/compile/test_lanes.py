@@ -1,0 +1,120 @@
+"""Vectors over the map that makes adjacent results, and other orders of a reduction's loops."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from liftpy.constraints.device import Device
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.space import Space
+from liftpy.ir.expr import Program
+from liftpy.language.text.program import parse
+from liftpy.opencl.devices import find_device
+from liftpy.opencl.kernel import Module
+from liftpy.pipeline import compile_candidate
+from liftpy.rewrite.composition import skeletons
+from liftpy.semantics.evaluate import evaluate
+from liftpy.workloads import Convolution, convolution
+from tests.compile.test_programs import agree, inputs, right
+from tests.oclgrind import check_all_under_oclgrind
+from tests.subsample import subsample
+
+pytestmark = pytest.mark.usefixtures("derived_once")
+
+DRAWS = 6  # of each program and choice
+
+SAME = (1, 1, 1, 1)
+LAYERS = {
+    "channels first": Convolution(5, 7, 12, 6, (3, 3), (1, 1), SAME, layout="nchw"),
+    "with a ReLU": Convolution(
+        3, 5, 8, 4, (2, 3), (1, 1), (1, 0, 0, 2), layout="nchw", epilogue="relu"
+    ),
+    "strided": Convolution(3, 11, 17, 4, (3, 3), (2, 2), SAME, layout="nchw"),
+    "dilated": Convolution(3, 9, 12, 4, (3, 2), (1, 1), (2, 2, 1, 0), (2, 1), layout="nchw"),
+}
+PROGRAMS: dict[str, Program] = {
+    **{name: convolution(layer, "layer") for name, layer in LAYERS.items()},
+    "transposed product": parse(
+        """def p(a: [7][12]f32, const b: [7][6]f32) =
+             a |> transpose |> map(x => b |> transpose |> map(y =>
+               zip(x, y) |> map(mul) |> reduce(add, 0))) |> transpose"""
+    ),
+}
+
+
+TILED: dict[str, Program] = {
+    "depthwise": convolution(
+        Convolution(5, 7, 12, 5, (3, 3), (1, 1), SAME, groups=5, layout="nchw"), "layer"
+    ),
+    "strided depthwise": convolution(
+        Convolution(3, 9, 16, 3, (2, 3), (2, 2), (1, 0, 1, 1), groups=3, layout="nchw"), "layer"
+    ),
+    "transposed": parse(
+        "def p(x: [8][5]f32, y: [5]f32) ="
+        " x |> map(row => zip(row, y) |> map(t => t.0 * 2 - t.1)) |> transpose"
+    ),
+}
+
+
+@cache
+def space(name: str, choice: tuple[str, str]) -> Space:
+    """The candidates of a program with a choice."""
+    family = "direct" if name in PROGRAMS else "tiled"
+    program = (PROGRAMS | TILED)[name]
+    made = (s for s in skeletons(program, (family,)) if choice in s.choices)
+    return Space.of(program, find_device(), tuple(made))
+
+
+def drawn(name: str, choice: tuple[str, str]) -> list[Candidate]:
+    """Some candidates with a choice."""
+    return space(name, choice).sample(DRAWS, seed=7)
+
+
+def compiled(candidate: Candidate) -> Module:
+    """The kernels of a candidate."""
+    return compile_candidate(candidate.skeleton, candidate.assignment)
+
+
+@pytest.mark.parametrize("name", PROGRAMS | TILED)
+def test_lanes_run_over_the_outer_map(name: str, runtime: Device) -> None:
+    candidates = subsample(drawn(name, ("lanes", "outer")), runtime)
+    assert candidates
+    right(candidates, runtime)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_innermost_loop_of_a_sum_is_outermost(name: str, runtime: Device) -> None:
+    candidates = subsample(drawn(name, ("loops", "innermost_first")), runtime)
+    assert candidates
+    right(candidates, runtime)
+
+
+@pytest.mark.parametrize("layout", ["nhwc", "nchw"])
+def test_only_lanes_that_are_stored_in_vectors_are_offered(layout: str) -> None:
+    program = convolution(Convolution(5, 7, 12, 6, (3, 3), layout=layout), "layer")
+    words = {word for s in skeletons(program, ("direct",)) for word in s.choices}
+    assert (("lanes", "outer") in words) == (layout == "nchw")
+
+
+def test_results_are_stored_in_vectors() -> None:
+    choice = ("lanes", "outer")
+    wide = [c for c in space("channels first", choice).sample(40, seed=1) if c.point["v"] == 4]
+    assert wide
+    assert all("vstore4" in compiled(c).source for c in wide)
+
+
+@pytest.mark.oclgrind
+def test_nothing_stray_or_raced() -> None:
+    jobs, expected = [], []
+    for name, program in (PROGRAMS | TILED).items():
+        arrays = inputs(program)
+        given = {p.name: a for p, a in zip(program.params, arrays, strict=True)}
+        made = [c for c in drawn(name, ("lanes", "outer")) if c.point["v"] > 1][:2]
+        jobs += [(compiled(c), given) for c in made]
+        expected += [evaluate(program, *arrays, dtype=np.float64)] * len(made)
+    for (got, complaints), correct in zip(check_all_under_oclgrind(jobs), expected, strict=True):
+        assert not complaints, complaints[:3]
+        agree(got, np.asarray(correct), "under Oclgrind")
