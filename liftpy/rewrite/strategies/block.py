@@ -19,6 +19,7 @@ from liftpy.ir.expr import Expr, FunCall, Get, Param
 from liftpy.ir.nat import NatLike, var
 from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.primitives import Cover, Join, Map, Split, Uncover, Zip
+from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.strategies.epilogue import cut_parts, reductions_apart
 from liftpy.rewrite.strategies.inward import past
 from liftpy.rewrite.strategies.lower import (
@@ -77,14 +78,20 @@ SPLITS = ("split", "split")
 BLOCKS = range(4, 17)  # usual numbers of results of a map that a work-item has in registers
 
 
-def is_indivisible(length: int) -> bool:
-    """Whether a length has no divisor that suits a block: none of `BLOCKS`."""
+def is_indivisible(length: int, *, lanes: bool = False) -> bool:
+    """Whether a length has no divisor that suits a block: none of `BLOCKS`.
+
+    A block of adjacent results, the `lanes` of vectors, has a multiple of the longest vectors that
+    the length has room for.
+    """
+    if lanes:
+        return length % min(MAX_LANES, 2 ** (length.bit_length() - 1)) != 0
     return length > BLOCKS[-1] and not any(length % size == 0 for size in BLOCKS)
 
 
-def cut_of(length: int, tail: str) -> str:
+def cut_of(length: int, tail: str, *, lanes: bool = False) -> str:
     """How a map over a length is cut (`CUTS`), for a value of the choice `tail`."""
-    return "cover" if tail == "overlap" and is_indivisible(length) else "split"
+    return "cover" if tail == "overlap" and is_indivisible(length, lanes=lanes) else "split"
 
 
 def group_maps(

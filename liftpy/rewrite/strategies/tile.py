@@ -61,15 +61,20 @@ def tiled_lengths(expr: Expr) -> Iterator[int]:
         yield longest(array_type(children(at(expr, path))[0]))
 
 
-def tile(sizes: tuple[Nat, ...], tail: str = "none") -> Strategy:
+def tile(sizes: tuple[Nat, ...], tail: str = "none", *, lanes: bool = False) -> Strategy:
     """Cut the maps that make the result into tiles, with one size per map, innermost first.
 
     `map(f)` becomes `join(map(map(f))(split))`, in which both maps can have levels. `tail` chooses
-    the form of the last tile (`block.cut_of`).
+    the form of the last tile (`block.cut_of`); with `lanes`, the innermost map makes the adjacent
+    results that vectors store.
     """
 
     def run(expr: Expr) -> Result:
-        words = [CUTS[cut_of(length, tail)][0] for length in tiled_lengths(expr)]
+        kinds = [
+            cut_of(length, tail, lanes=lanes and k == 0)
+            for k, length in enumerate(tiled_lengths(expr))
+        ]
+        words = [CUTS[kind][0] for kind in kinds]
         cuts = zip(tiled_maps(expr), words, sizes, strict=True)
         return seq(*(at_path(path, rule(word, m=size)) for path, word, size in cuts))(expr)
 

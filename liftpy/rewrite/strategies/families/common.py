@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from liftpy.ir.expr import Expr, FunCall, Program
 from liftpy.ir.types import ArrayType, size_bytes
@@ -63,13 +63,15 @@ def least_width(choices: dict[str, str]) -> int:
     return 2 if choices.get("stores") == "streamed" else 1
 
 
-def tails(lengths: Iterable[int]) -> dict[str, tuple[str, ...]]:
+def tails(lengths: Sequence[int], *, lanes: bool = False) -> dict[str, tuple[str, ...]]:
     """The choice of the last block if a length is `is_indivisible`; otherwise no choice.
 
+    The first length is that of adjacent results, the `lanes` of vectors, if that is chosen.
     With `none`, all blocks have a size that divides the length; with `overlap`, the last one begins
     early.
     """
-    return {"tail": ("none", "overlap")} if any(map(is_indivisible, lengths)) else {}
+    uneven = (is_indivisible(n, lanes=lanes and k == 0) for k, n in enumerate(lengths))
+    return {"tail": ("none", "overlap")} if any(uneven) else {}
 
 
 def outer_length(expr: Expr) -> int:

@@ -94,7 +94,12 @@ class Direct:
                 more += [(*made, (LOOPS, "innermost_first")) for made in more]
             if block.rows is not None:
                 more += [(*made, ("rows", "columns")) for made in more]
-            own = {**words, **lanes, **tails(block.lengths), **stores(self.program)}
+            own = {
+                **words,
+                **lanes,
+                **tails(block.lengths, lanes=word == OUTER),
+                **stores(self.program),
+            }
             for choices in product(**own):
                 yield from ((*choices, *made) for made in more)
 
@@ -117,7 +122,9 @@ class Direct:
         """`register_blocks`, with the padded input stored in full, in part, or not at all."""
         kappa, sigma, width = (sizes[n].nat for n in ("kappa", "sigma", "v"))
         block = self.block(choices)
-        inner, outer = (cut_of(n, choices.get("tail", "none")) for n in block.lengths)
+        tail = choices.get("tail", "none")
+        inner = cut_of(block.inner, tail, lanes=block is self.exchanged)
+        outer = cut_of(block.outer, tail)
         blocks = register_blocks(
             self.program.constants,
             kappa,

@@ -62,7 +62,8 @@ class Tiled:
             made += product(flat=("no",), vector=("yes",), lanes=(OUTER,))
         for choices in made:
             lengths = [p.high for p in self.parameters(dict(choices)) if p.name != "v"]
-            yield from ((*choices, *rest) for rest in product(**tails(lengths)))
+            own = tails(lengths, lanes=(LANES, OUTER) in choices)
+            yield from ((*choices, *rest) for rest in product(**own))
 
     def is_outer_adjacent(self) -> bool:
         """Whether the last map but one makes adjacent results, so that vectors suit it better."""
@@ -147,7 +148,9 @@ def tile_steps(
     """Cut the maps into tiles, flattened, exchanged and vectorized as chosen."""
     tiles = tuple(size for name, size in sizes if name != "v")
     vectors = [in_vectors(size) for name, size in sizes if name == "v" and vector == "yes"]
-    return remembered(seq(tiled_maps(flattened, lanes), tile(tiles, tail), *vectors))
+    return remembered(
+        seq(tiled_maps(flattened, lanes), tile(tiles, tail, lanes=lanes == OUTER), *vectors)
+    )
 
 
 def tiles_of(choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
