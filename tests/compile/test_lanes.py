@@ -45,6 +45,12 @@ PROGRAMS: dict[str, Program] = {
 }
 
 
+POINTS: dict[str, Program] = {
+    "points": convolution(Convolution(5, 3, 7, 6, (1, 1), layout="nchw"), "layer"),
+    "points and a ReLU": convolution(
+        Convolution(7, 4, 8, 3, (1, 1), layout="nchw", epilogue="relu"), "layer"
+    ),
+}
 TILED: dict[str, Program] = {
     "depthwise": convolution(
         Convolution(5, 7, 12, 5, (3, 3), (1, 1), SAME, groups=5, layout="nchw"), "layer"
@@ -62,8 +68,8 @@ TILED: dict[str, Program] = {
 @cache
 def space(name: str, choice: tuple[str, str]) -> Space:
     """The candidates of a program with a choice."""
-    family = "direct" if name in PROGRAMS else "tiled"
-    program = (PROGRAMS | TILED)[name]
+    family = "tiled" if name in TILED else "direct"
+    program = (PROGRAMS | POINTS | TILED)[name]
     made = (s for s in skeletons(program, (family,)) if choice in s.choices)
     return Space.of(program, find_device(), tuple(made))
 
@@ -83,6 +89,19 @@ def test_lanes_run_over_the_outer_map(name: str, runtime: Device) -> None:
     candidates = subsample(drawn(name, ("lanes", "outer")), runtime)
     assert candidates
     right(candidates, runtime)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_an_image_that_is_read_point_by_point_is_one_row(name: str, runtime: Device) -> None:
+    candidates = subsample(drawn(name, ("flat", "yes")), runtime)
+    assert candidates
+    right(candidates, runtime)
+
+
+@pytest.mark.parametrize("layer", [LAYERS["channels first"], LAYERS["strided"]])
+def test_rows_of_larger_or_distant_windows_stay_apart(layer: Convolution) -> None:
+    words = {w for s in skeletons(convolution(layer, "layer"), ("direct",)) for w in s.choices}
+    assert ("flat", "yes") not in words
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -32,9 +32,8 @@ def paddings(body: Expr) -> tuple[str, ...]:
     return ("fused", "columns", "copy") if columns else ("fused", "copy")
 
 
-def stored_views(program: Program) -> tuple[str, ...]:
-    """`paddings`, and `windows` if the program has any."""
-    body = program.body.body
+def stored_views(body: Expr) -> tuple[str, ...]:
+    """`paddings`, and `windows` if the body has any."""
     windows = any(is_windows(e) and e.free <= body.free for e in every_part(body))
     return (*paddings(body), "windows") if windows else paddings(body)
 

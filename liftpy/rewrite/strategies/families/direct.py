@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.ir.expr import Expr, Program
-from liftpy.ir.walk import Path, at
+from liftpy.ir.walk import at
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.adjacent import adjacent_map
@@ -19,7 +19,6 @@ from liftpy.rewrite.strategies.block import (
 )
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families.common import (
-    INNER,
     LANES,
     OUTER,
     least_width,
@@ -35,85 +34,96 @@ from liftpy.rewrite.strategies.lower import clean
 from liftpy.rewrite.strategies.operand import Place, exchanged, input_of
 from liftpy.rewrite.strategies.order import innermost_first
 from liftpy.rewrite.strategies.remember import remembered
-from liftpy.rewrite.strategies.shapes import body_of
+from liftpy.rewrite.strategies.shapes import body_of, is_input
 from liftpy.rewrite.strategies.share import invariant, stages
-from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, seq
+from liftpy.rewrite.strategy import (
+    Failure,
+    Result,
+    Strategy,
+    at_path,
+    choose,
+    identity,
+    normalize,
+    rule,
+    seq,
+)
 
 LOOPS = "loops"  # the choice of the order of the loops of a reduction
 
 
 @dataclass(frozen=True)
 class Block:
-    """A map of a map of reductions: the lengths of the inner and of the outer map.
+    """A map of a map of reductions, and the steps to it from the stage with its epilogue fused in.
 
-    The lanes of vectors run over the inner map. `rows` is the place of the input whose rows it
-    reads, unless that is constant; this input may be stored in columns. (Constants are always
-    packed.)
+    `words` are the choices that select it. `inner` and `outer` are the lengths of its maps; the
+    lanes of vectors run over the inner one. `rows` is the place of the input whose rows the inner
+    map reads, unless that is constant; this input may be stored in columns. (Constants are always
+    packed.) `pads` are the words of the choice `pad`. `nested` says whether its reductions are over
+    a join, and so have several loops.
     """
 
+    words: Choices
+    steps: Strategy
     inner: int
     outer: int
     rows: Place | None
+    pads: tuple[str, ...]
+    nested: bool
 
     @property
-    def lengths(self) -> tuple[int, int]:
-        """The lengths that are cut into blocks, the inner one first."""
-        return self.inner, self.outer
+    def adjacent(self) -> bool:
+        """Whether its inner map was an outer one that makes adjacent results."""
+        return (LANES, OUTER) in self.words
+
+    @property
+    def tails(self) -> dict[str, tuple[str, ...]]:
+        """The choice of the last block."""
+        return tails((self.inner, self.outer), lanes=self.adjacent)
 
 
 @dataclass(frozen=True)
 class Direct:
-    """The block of a program, as it is written and perhaps with its two maps exchanged.
-
-    `nested` says whether its reductions are over a join, and so have several loops.
-    """
+    """The blocks of a program: as it is written, then in other forms, if any is better."""
 
     program: Program
-    written: Block
-    exchanged: Block | None
-    nested: bool
+    blocks: tuple[Block, ...]
 
     def block(self, choices: dict[str, str]) -> Block:
-        """The block whose inner map is in vectors."""
-        other = self.exchanged if choices.get(LANES) == OUTER else None
-        return other or self.written
+        """The block that choices select."""
+        own = choices.items()
+        return next(block for block in reversed(self.blocks) if own >= set(block.words))
 
     def choices(self) -> Iterator[Choices]:
         """The stored part of the padding, the level, the last block, and how results are stored.
 
-        If the outer map makes adjacent results, it may be the one in vectors (`lanes=outer`), and
-        the innermost loop of a reduction may become its outermost one (`loops=innermost_first`).
+        If the outer map makes adjacent results, it may be the one in vectors (`lanes=outer`), also
+        as one map over all points of an image that is read point by point (`flat=yes`), and the
+        innermost loop of a reduction may become its outermost one (`loops=innermost_first`).
         """
-        words = {"pad": stored_views(self.program), "level": ("glb", "wrg")}
-        for word, block in {INNER: self.written, OUTER: self.exchanged}.items():
-            if block is None:
-                continue
-            lanes = {LANES: (word,)} if word == OUTER else {}
+        for block in self.blocks:
             more: list[Choices] = [()]
-            if self.exchanged is not None and self.nested:
+            if len(self.blocks) > 1 and block.nested:
                 more += [(*made, (LOOPS, "innermost_first")) for made in more]
             if block.rows is not None:
                 more += [(*made, ("rows", "columns")) for made in more]
-            own = {
-                **words,
-                **lanes,
-                **tails(block.lengths, lanes=word == OUTER),
-                **stores(self.program),
-            }
-            for choices in product(**own):
+            words = {"pad": block.pads, "level": ("glb", "wrg")}
+            own = {**{name: (word,) for name, word in block.words}, **block.tails}
+            for choices in product(**words, **own, **stores(self.program)):
                 yield from ((*choices, *made) for made in more)
 
     def inside(self, _memory: str) -> Iterator[Choices]:
         """The choice of the last block."""
-        yield from product(**tails(self.written.lengths))
+        yield from product(**self.blocks[0].tails)
 
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
         """kappa, sigma and v of a block."""
-        inner, outer = self.block(choices).lengths
+        block = self.block(choices)
         return (
-            Parameter("kappa", 1, inner, "results of the map in vectors per work-item (kernels)"),
             Parameter(
-                "sigma", 1, outer, "results of the other map per work-item (windows of a row)"
+                "kappa", 1, block.inner, "results of the map in vectors per work-item (kernels)"
+            ),
+            Parameter(
+                "sigma", 1, block.outer, "results of the other map per work-item (windows of a row)"
             ),
             Parameter("v", least_width(choices), MAX_LANES, "vector width over kappa"),
         )
@@ -121,23 +131,14 @@ class Direct:
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """`register_blocks`, with the padded input stored in full, in part, or not at all."""
         kappa, sigma, width = (sizes[n].nat for n in ("kappa", "sigma", "v"))
-        block = self.block(choices)
-        tail = choices.get("tail", "none")
-        inner = cut_of(block.inner, tail, lanes=block is self.exchanged)
-        outer = cut_of(block.outer, tail)
-        blocks = register_blocks(
-            self.program.constants,
-            kappa,
-            sigma,
-            width,
-            level=choices["level"],
-            cuts=(inner, outer),
-        )
-        maps = _EXCHANGED if block is self.exchanged else identity
+        block, tail = self.block(choices), choices.get("tail", "none")
+        cuts = cut_of(block.inner, tail, lanes=block.adjacent), cut_of(block.outer, tail)
+        level, constants = choices["level"], self.program.constants
+        blocks = register_blocks(constants, kappa, sigma, width, level=level, cuts=cuts)
         stored = exchanged(block.rows) if block.rows and "rows" in choices else identity
         padding = store_padding(choices["pad"])
         loops = _ORDERED if LOOPS in choices else identity
-        return seq(_INWARD, maps, loops, stored, blocks, padding, stored_so(choices))
+        return seq(_INWARD, block.steps, loops, stored, blocks, padding, stored_so(choices))
 
 
 def match(program: Program) -> Direct | str:
@@ -147,36 +148,31 @@ def match(program: Program) -> Direct | str:
         return "a map of folds is not read element by element"
     if next(invariant(body), None) is not None:
         return "a map of folds is recomputed for each result"
-    path = block_of(body)
-    if path is None:
+    written = block_in(program, body, (), identity)
+    if written is None:
         return "the result is not a map of maps of reductions that read the same for each element"
-    nested = not isinstance(reordered(body), Failure)
-    return Direct(
-        program, block_at(program, body, path), exchanged_block(program, body, path), nested
-    )
+    forms: list[Block | None] = []
+    if adjacent_map(body) == block_of(body):
+        # In vectors, other maps would store each lane apart.
+        lanes = (LANES, OUTER)
+        forms.append(block_in(program, body, (lanes,), _EXCHANGED))
+        forms.append(block_in(program, body, (("flat", "yes"), lanes), _FLAT))
+    return Direct(program, (written, *(form for form in forms if form)))
 
 
-def block_at(program: Program, body: Expr, path: Path) -> Block:
-    """The block at a path of a program's body."""
-    block = at(body, path)
-    rows = input_of(body, path)
-    constant = rows is not None and {p.name for p in at(body, rows[0]).free} <= program.constants
+def block_in(program: Program, body: Expr, words: Choices, steps: Strategy) -> Block | None:
+    """The block of a program's body after some steps, if they succeed and there is one."""
+    result = steps(body)
+    path = None if isinstance(result, Failure) else block_of(result.expr)
+    if path is None or isinstance(result, Failure):
+        return None
+    block, rows = at(result.expr, path), input_of(result.expr, path)
+    if rows is not None:
+        names = {p.name for p in at(result.expr, rows[0]).free}
+        rows = None if names <= program.constants else rows
+    nested = not isinstance(reordered(result.expr), Failure)
     lengths = outer_length(body_of(block)), outer_length(block)
-    return Block(*lengths, None if constant else rows)
-
-
-def exchanged_block(program: Program, body: Expr, path: Path) -> Block | None:
-    """The block with its maps exchanged, if its outer map makes adjacent results.
-
-    In vectors, other maps would store each lane apart.
-    """
-    if adjacent_map(body) != path:
-        return None
-    result = exchange_maps(body)
-    if isinstance(result, Failure):
-        return None
-    place = block_of(result.expr)
-    return None if place is None else block_at(program, result.expr, place)
+    return Block(words, steps, *lengths, rows, stored_views(result.expr), nested)
 
 
 def exchange_maps(body: Expr) -> Result:
@@ -185,6 +181,23 @@ def exchange_maps(body: Expr) -> Result:
     if path is None:
         return Failure("exchange_maps", "no block makes the result")
     return seq(at_path(path, interchanged()), clean())(body)
+
+
+def points(body: Expr) -> Result:
+    """Make the outer map of the block and the one around it one map over the points of an input.
+
+    Windows of one element are the points themselves. Rows of other windows are not adjacent: at the
+    end of a row, vectors of points would read elements apart.
+    """
+    path = block_of(body)
+    if path is None or path[-1:] != (1,):
+        return Failure("points", "no map around a block makes the result")
+    around = path[:-1]
+    plain = normalize(choose(rule("pad_nothing"), rule("slide_disjoint"), rule("map_identity")))
+    result = at_path((*around, 0), plain)(body)
+    if isinstance(result, Failure) or not is_input(at(result.expr, (*around, 0))):
+        return Failure("points", "the outer maps are not over the points of an input")
+    return at_path(around, rule("map_map_join"))(result.expr)
 
 
 def reordered(body: Expr) -> Result:
@@ -197,6 +210,7 @@ def reordered(body: Expr) -> Result:
 
 _ORDERED = remembered(reordered)
 _EXCHANGED = remembered(exchange_maps)
+_FLAT = remembered(seq(points, exchange_maps))
 _INWARD = remembered(fused_inward)
 
 DIRECT = Family(

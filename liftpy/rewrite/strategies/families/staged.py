@@ -87,7 +87,7 @@ def match(program: Program) -> Staged | str:
         for e in whole
         if isinstance(e, FunCall) and isinstance(e.fun, Reduce)
     )
-    return Staged(*window_and_length(found[0]), block.written.inner, elements)
+    return Staged(*window_and_length(found[0]), block.blocks[0].inner, elements)
 
 
 STAGED = Family("staged", "the published four stages: pad, partial results, sum, crop", match)
