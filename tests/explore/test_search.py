@@ -19,8 +19,10 @@ from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.campaign.hypervolume import Box, Costs
 from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named
+from liftpy.explore.search.genetic import from_values
 from liftpy.explore.search.guided import RIVAL, other_forms, rivals
 from liftpy.explore.search.local import FIRST, distance, neighbour
+from liftpy.explore.search.narrowing import SHARED, neighbours
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import everything
 from liftpy.explore.space.space import Space
@@ -162,7 +164,7 @@ print(likeness([one() for _ in range(50)], [one() for _ in range(50)]).tolist())
     assert len(said[0]) > 1000
 
 
-@pytest.mark.parametrize("better", ["local", "guided", "nsga2"])
+@pytest.mark.parametrize("better", ["local", "guided", "genetic", "narrowing", "nsga2"])
 def test_a_search_that_looks_finds_a_larger_front(better: str) -> None:
     space = space_of(LAYER, DEFAULT_DEVICE, families=["plain", "direct"])
 
@@ -190,6 +192,26 @@ def test_a_neighbour_keeps_most_settings(space: Space) -> None:
             assert near.skeleton.family == parent.skeleton.family
 
 
+def test_genetic_selection_draws_values_that_occur_in_the_fastest(space: Space) -> None:
+    space = replace(space, products=())
+    best = [t.candidate for t in run(named("random"), space, 0)][:3]
+    propose, rng = from_values(space, everything), Rng(0)
+    found = [c for k in range(40) if (c := propose(best, k, rng)) is not None]
+    assert len({c.key for c in found}) > len(best)  # the values occur in other combinations
+    kept = {pair for parent in best for pair in parent.assignment.items()}
+    assert all(c.assignment.items() <= kept for c in found)
+
+
+def test_narrowing_search_draws_neighbours_of_each_of_the_fastest(space: Space) -> None:
+    space = replace(space, products=())
+    best = [t.candidate for t in run(named("random"), space, 0)][:3]
+    propose, rng = neighbours(space, everything), Rng(0)
+    for k in range(30):
+        found, parent = propose(best, k, rng), best[k % 3].assignment
+        if found is not None:
+            assert len(found.assignment.items() & parent.items()) >= SHARED * len(parent)
+
+
 def test_other_skeletons_of_the_fastest_ones_family_are_tried_with_its_sizes() -> None:
     """They may differ in several choices, which no neighbour does."""
     space = space_of(LAYER, DEFAULT_DEVICE)
@@ -212,7 +234,7 @@ def test_the_fastest_of_a_family_that_is_not_far_behind_has_neighbours(space: Sp
     assert rivals([Trial(first, None, None)]) == []
 
 
-@pytest.mark.parametrize("name", ["random", "local", "guided", "nsga2"])
+@pytest.mark.parametrize("name", ["random", "local", "guided", "genetic", "narrowing", "nsga2"])
 def test_the_published_sampler_counts_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the one for spaces that are too tangled to count."""
     monkeypatch.setattr(draw, "NODE_LIMIT", 0)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from liftpy.errors import ArgumentRefused, UnknownName
 from liftpy.explore.optional import needing
-from liftpy.explore.search import guided, local
+from liftpy.explore.search import genetic, guided, local, narrowing
 from liftpy.explore.search.stages import Prior, Search, by_stages, no_times
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space.candidate import Candidate
@@ -51,6 +51,8 @@ SEARCHES: dict[str, Callable[[Prior], Search]] = {
     "random": lambda _: random,
     "local": lambda prior: by_stages(local.search, prior),
     "guided": lambda prior: by_stages(guided.search, prior),
+    "genetic": lambda prior: by_stages(genetic.search, prior),
+    "narrowing": lambda prior: by_stages(narrowing.search, prior),
     "nsga2": lambda prior: by_stages(bred(), prior),
     "exhaustive": lambda _: exhaustive,
 }
