@@ -106,6 +106,16 @@ def test_what_is_read_a_few_times_is_left_alone() -> None:
 
 
 PARTS = {
+    "a name below a permutation": """
+        def p(x: [4]f32) =
+          (let v = x |> map(a => min(a, -2)) in
+           let w = v in w |> coverOnce(4, -2) |> reduce((a, b) => a, w) |> map(a => a * 3))
+            |> reorder(i => 3 - i, i => 3 - i)""",
+    "names below a border": """
+        def p(x: [5]f32) =
+          (let v = x |> map(a => a * 2) in
+           (let w = v |> reduce((a, b) => a - b, 1) in v |> map(a => a * w)) |> pad(1, 2, 7))
+            |> slide(3, 2)""",
     "halves of pairs of pairs": """
         def p(a: [2][2]i32, b: [2][2]i32, c: [2]i32, d: [3][3]i32) =
           let v = (zip(zip(a, b), zip(a, b), c), d) in

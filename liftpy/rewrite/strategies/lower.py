@@ -30,6 +30,7 @@ from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategies.shapes import (
     MapNest,
     body_of,
+    is_view,
     layers,
     maker,
     nests,
@@ -218,6 +219,10 @@ def exposed() -> Strategy:
             paths = (path for k, arg in enumerate(expr.args) for path in kernels_of(arg, (k,)))
             stored = (at_path(path, stored_plain()) for path in paths)
             return seq(*stored, at_path((len(expr.args),), run))(expr)
+        if (let := let_below(expr)) is not None:
+            if maker(expr)[: len(let)] == let:  # its value is written through the layouts
+                return at_path(let, run)(expr)
+            return seq(at_path(let, stored_plain()), run)(expr)
         if (path := first_sequence(at(expr, end := below_layouts(expr)), end)) is not None:
             return seq(at_path(path, stored_plain()), run)(expr)
         if is_kernel_iteration(expr):
@@ -229,6 +234,15 @@ def exposed() -> Strategy:
         return seq(store_repeated(plain()), run)(expr)
 
     return remembered(whole)
+
+
+def let_below(expr: Expr) -> Path | None:
+    """The path of a `let` below layouts that end an expression."""
+    path: Path = ()
+    while isinstance(expr, FunCall) and is_view(expr.fun) and len(expr.args) == 1:
+        (expr,), path = expr.args, (*path, 0)
+    named = isinstance(expr, FunCall) and isinstance(expr.fun, Lambda)
+    return path if named and path else None
 
 
 def kernels_of(expr: Expr, path: Path) -> Iterator[Path]:
