@@ -162,46 +162,62 @@ def convolution(layer: Convolution, name: str = "convolution") -> Program:
         return depthwise(layer, name)
     if layer.groups > 1:
         return grouped(layer, name)
-
-    def conv(x: Expr, w: Expr, b: Expr) -> Expr:
-        def output(window: Expr) -> Expr:
-            def weigh(kernel: Expr, bias: Expr) -> Expr:
-                weights = kernel >> join() >> join()
-                return zip(window >> join() >> join(), weights) >> map(mul) >> reduce(add, bias)
-
-            return zip(layer.each_channels_last(w), b) >> map(weigh)
-
-        return layer.output(windows_of(layer, x) >> map(lambda row: row >> map(output)))
-
     return define(
         name,
-        conv,
+        lambda x, w, b: convolved(layer, x, w, b),
         x=array_type(F32, *layer.shape(layer.height, layer.width, layer.channels)),
         w=const(F32, layer.kernels, *layer.shape(*layer.kernel, layer.channels)),
         b=const(F32, layer.kernels),
     )
 
 
+def weighed(
+    kernels: Expr, biases: Expr | None, inner: Callable[[Expr, Expr | float], Expr]
+) -> Expr:
+    """Applies `inner` to each kernel and its bias, which is 0 if there are no biases."""
+    if biases is None:
+        return kernels >> map(lambda kernel: inner(kernel, 0))
+    return zip(kernels, biases) >> map(inner)
+
+
+def convolved(layer: Convolution, x: Expr, w: Expr, b: Expr | None) -> Expr:
+    """The dense convolution of one image; the shapes are those of `convolution`."""
+
+    def output(window: Expr) -> Expr:
+        def weigh(kernel: Expr, bias: Expr | float) -> Expr:
+            weights = kernel >> join() >> join()
+            return zip(window >> join() >> join(), weights) >> map(mul) >> reduce(add, bias)
+
+        return weighed(layer.each_channels_last(w), b, weigh)
+
+    return layer.output(windows_of(layer, x) >> map(lambda row: row >> map(output)))
+
+
 def depthwise(layer: Convolution, name: str) -> Program:
     """A depthwise convolution; `w: [Kh][Kw][C]` (or `[C][Kh][Kw]`), `b: [C]`."""
-
-    def conv(x: Expr, w: Expr, b: Expr) -> Expr:
-        def output(window: Expr) -> Expr:
-            def weigh(channel: Expr, kernel: Expr, bias: Expr) -> Expr:
-                return zip(channel, kernel) >> map(mul) >> reduce(add, bias)
-
-            by_channel = join() >> transpose()
-            return zip(window >> by_channel, layer.channels_last(w) >> by_channel, b) >> map(weigh)
-
-        return layer.output(windows_of(layer, x) >> map2d(output))
-
     return define(
         name,
-        conv,
+        lambda x, w, b: convolved_by_channel(layer, x, w, b),
         x=array_type(F32, *layer.shape(layer.height, layer.width, layer.channels)),
         w=const(F32, *layer.shape(*layer.kernel, layer.channels)),
         b=const(F32, layer.channels),
     )
+
+
+def convolved_by_channel(layer: Convolution, x: Expr, w: Expr, b: Expr | None) -> Expr:
+    """The depthwise convolution of one image; the shapes are those of `depthwise`."""
+
+    def output(window: Expr) -> Expr:
+        def weigh(channel: Expr, kernel: Expr, bias: Expr | float) -> Expr:
+            return zip(channel, kernel) >> map(mul) >> reduce(add, bias)
+
+        by_channel = join() >> transpose()
+        channels, kernels = window >> by_channel, layer.channels_last(w) >> by_channel
+        if b is None:
+            return zip(channels, kernels) >> map(lambda channel, kernel: weigh(channel, kernel, 0))
+        return zip(channels, kernels, b) >> map(weigh)
+
+    return layer.output(windows_of(layer, x) >> map2d(output))
 
 
 def grouped(layer: Convolution, name: str) -> Program:
@@ -210,28 +226,34 @@ def grouped(layer: Convolution, name: str) -> Program:
     `w: [G][M/G][Kh][Kw][C/G]` (or `[G][M/G][C/G][Kh][Kw]`), `b: [G][M/G]`.
     """
     channels, kernels = layer.channels // layer.groups, layer.kernels // layer.groups
-
-    def conv(x: Expr, w: Expr, b: Expr) -> Expr:
-        def output(window: Expr) -> Expr:
-            def group(part: Expr, weights: Expr, biases: Expr) -> Expr:
-                def weigh(kernel: Expr, bias: Expr) -> Expr:
-                    own = kernel >> join() >> join()
-                    return zip(part >> join(), own) >> map(mul) >> reduce(add, bias)
-
-                return zip(layer.each_channels_last(weights), biases) >> map(weigh)
-
-            parts = window >> join() >> map(split(channels)) >> transpose()
-            return zip(parts, w, b) >> map(group) >> join()
-
-        return layer.output(windows_of(layer, x) >> map2d(output))
-
     return define(
         name,
-        conv,
+        lambda x, w, b: convolved_in_groups(layer, x, w, b),
         x=array_type(F32, *layer.shape(layer.height, layer.width, layer.channels)),
         w=const(F32, layer.groups, kernels, *layer.shape(*layer.kernel, channels)),
         b=const(F32, layer.groups, kernels),
     )
+
+
+def convolved_in_groups(layer: Convolution, x: Expr, w: Expr, b: Expr | None) -> Expr:
+    """The grouped convolution of one image; the shapes are those of `grouped`."""
+
+    def output(window: Expr) -> Expr:
+        def group(part: Expr, weights: Expr, biases: Expr | None) -> Expr:
+            def weigh(kernel: Expr, bias: Expr | float) -> Expr:
+                own = kernel >> join() >> join()
+                return zip(part >> join(), own) >> map(mul) >> reduce(add, bias)
+
+            return weighed(layer.each_channels_last(weights), biases, weigh)
+
+        parts = window >> join() >> map(split(layer.channels // layer.groups)) >> transpose()
+        if b is None:
+            by_group = zip(parts, w) >> map(lambda part, weights: group(part, weights, None))
+        else:
+            by_group = zip(parts, w, b) >> map(group)
+        return by_group >> join()
+
+    return layer.output(windows_of(layer, x) >> map2d(output))
 
 
 def same(side: int, dilation: int = 1) -> tuple[int, int, int, int]:
