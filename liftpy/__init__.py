@@ -153,6 +153,7 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     )
     from liftpy.language.embedded.lang import array_type as array
     from liftpy.language.embedded.lang import size as var
+    from liftpy.networks.network import Network, network
     from liftpy.opencl.devices import devices, find_device
     from liftpy.rewrite import strategy
     from liftpy.rewrite.rules import RULES as rules
@@ -170,6 +171,7 @@ __all__ = [
     "Kernel",
     "LiftError",
     "Nat",
+    "Network",
     "Program",
     "Space",
     "Type",
@@ -239,6 +241,7 @@ __all__ = [
     "maximum",
     "minimum",
     "mul",
+    "network",
     "neutral",
     "overlaps",
     "pad",
@@ -319,6 +322,7 @@ _HOMES = {
     "Kernel": "liftpy.compile:Kernel",
     "LiftError": "liftpy.errors:LiftError",
     "Nat": "liftpy.ir.nat:Nat",
+    "Network": "liftpy.networks.network:Network",
     "Program": "liftpy.ir.expr:Program",
     "Space": "liftpy.explore.space.space:Space",
     "Type": "liftpy.ir.types:Type",
@@ -351,6 +355,7 @@ _HOMES = {
     "u16": "liftpy.ir.types:U16",
     "u32": "liftpy.ir.types:U32",
     "u64": "liftpy.ir.types:U64",
+    "network": "liftpy.networks.network:network",
     "parse": "liftpy.semantics.sizes:parse",
     "prove": "liftpy.semantics.proof_recording:certify",
     "rules": "liftpy.rewrite.rules:RULES",

@@ -16,6 +16,7 @@
       ClusterRefused             a dask cluster that is unreachable or has no suitable worker
       StoreRefused               a database of another program, version or device
       ResultsRefused             output of a board that is incomplete or of another bundle
+      NetworkRefused             an ONNX model that is invalid, or has operators without a program
       TransformRefused           points, sizes or matrices that do not make a Winograd transform
       Unsatisfiable              conditions that no choice satisfies; `explore` exits with 3
       MemoryRefused              arrays that do not fit in this machine's memory
@@ -117,6 +118,10 @@ class StoreRefused(LiftError):
 
 class ResultsRefused(LiftError):
     """The output of a board cannot be imported; the message has the line."""
+
+
+class NetworkRefused(LiftError):
+    """A model is not valid, or has nodes that cannot be expressed; the message names each node."""
 
 
 class TransformRefused(LiftError):

@@ -1,0 +1,1 @@
+"""Whole networks: ONNX models as graphs of programs."""

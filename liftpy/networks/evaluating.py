@@ -1,0 +1,229 @@
+"""The meaning of a network, computed in NumPy; the comparison with ONNX's reference evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liftpy.errors import ArgumentRefused, NetworkRefused, plural
+from liftpy.ir.types import FLOATS, ScalarType
+from liftpy.networks import onnx_library as library
+from liftpy.networks.graph import Graph, Operation, Tensor, listed
+from liftpy.semantics.evaluate import evaluate
+from liftpy.semantics.operations import DTYPES
+
+Array = NDArray[Any]
+Step = Callable[[Operation, Sequence[Array]], Sequence[Array]]
+"""Computes an operation's outputs from its inputs."""
+
+
+def by_meaning(operation: Operation, arrays: Sequence[Array]) -> Sequence[Array]:
+    """The outputs of an operation by the meaning of its program."""
+    if operation.program is None:
+        raise NetworkRefused(f"{operation.unsupported}")
+    found = evaluate(operation.program, *arrays)
+    return [np.asarray(part) for part in (found if isinstance(found, tuple) else (found,))]
+
+
+def given_inputs(graph: Graph, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Array]:
+    """The inputs by name; ArgumentRefused if one is missing, unknown, or of another type."""
+    if not isinstance(inputs, Mapping):
+        if len(inputs) != len(graph.inputs):
+            raise ArgumentRefused(
+                f"{graph.name} takes {plural(len(graph.inputs), 'input')}, got {len(inputs)}\n"
+                f"  its inputs are: {', '.join(graph.inputs) or 'none'}"
+            )
+        inputs = dict(zip(graph.inputs, inputs, strict=True))
+    missing = [name for name in graph.inputs if name not in inputs]
+    unknown = sorted(inputs.keys() - {*graph.inputs})
+    if missing or unknown:
+        what = f"misses {', '.join(missing)}" if missing else f"has no input {', '.join(unknown)}"
+        raise ArgumentRefused(
+            f"{graph.name} {what}\n  its inputs are: {', '.join(graph.inputs) or 'none'}"
+        )
+    found = {name: np.asarray(inputs[name]) for name in graph.inputs}
+    for name, array in found.items():
+        if name not in graph.tensors:
+            continue  # of a type that the language does not have: only the reference reads it
+        tensor = graph.tensors[name]
+        wanted = np.dtype(DTYPES[tensor.type.name])
+        if array.shape != tensor.shape or array.dtype != wanted:
+            raise ArgumentRefused(
+                f"{name} needs {wanted} numbers of shape {tensor.shape}, "
+                f"got {array.dtype} of shape {array.shape}"
+            )
+    return found
+
+
+def execute(
+    graph: Graph,
+    inputs: Mapping[str, Any] | Sequence[Any],
+    step: Step,
+    *,
+    reference: bool = False,
+) -> dict[str, Array]:
+    """Computes all outputs, operation by operation; a tensor is freed after its last reader.
+
+    NetworkRefused if operations have no program, unless `reference`: then ONNX's reference
+    evaluator computes these.
+    """
+    if graph.unsupported and not reference:
+        raise NetworkRefused(
+            f"{graph.name} has {plural(len(graph.unsupported), 'node')} without a program:\n"
+            f"{listed(graph.unsupported)}\n  with reference=True, ONNX's reference evaluator "
+            "computes them"
+        )
+    held = given_inputs(graph, inputs)
+    constants = {t.name: t.value for t in graph.tensors.values() if t.value is not None}
+    held |= constants
+    place = {name: k for k, o in enumerate(graph.operations) for name in o.reads}
+    for k, operation in enumerate(graph.operations):
+        if operation.program is None:
+            found = by_reference(graph, operation, held)
+        else:
+            found = step(operation, [held[name] for name in operation.inputs])
+        held |= dict(zip(operation.outputs, found, strict=True))
+        for name in {*operation.reads} - {*graph.outputs}:
+            if place.get(name) == k and name in held and name not in constants:
+                del held[name]
+    return {name: held[name] for name in graph.outputs}
+
+
+def by_reference(graph: Graph, operation: Operation, held: Mapping[str, Array]) -> list[Array]:
+    """The outputs of an operation by ONNX's reference evaluator."""
+    node = library.node_from(operation.node)
+    found = library.reference_results(
+        node, graph.opsets, {n: held[n] for n in operation.reads if n}
+    )
+    return [np.asarray(part) for part in found if part is not None]
+
+
+# --- comparison -----------------------------------------------------------------------------------
+
+TOLERANCES = {"f16": 4e-3, "f32": 1e-4, "f64": 1e-10}
+"""The largest difference of results, relative to the largest absolute value of the tensor."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element of an output in which an operation and the reference differ."""
+
+    operation: str
+    operator: str
+    tensor: str
+    index: tuple[int, ...]
+    got: Any
+    wanted: Any
+    tolerance: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.operation} ({self.operator}): `{self.tensor}` at {[*self.index]} is "
+            f"{self.got}, and ONNX's reference evaluator has {self.wanted}; "
+            f"the tolerance is {self.tolerance:g}"
+        )
+
+
+@dataclass(frozen=True)
+class Check:
+    """A comparison of operations with ONNX's reference evaluator.
+
+    `errors` are the largest differences of each operation, relative to the largest value of its
+    result. `difference` is the first that exceeds the tolerance, or None.
+    """
+
+    errors: Mapping[str, float]
+    difference: Difference | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether all operations agree."""
+        return self.difference is None
+
+    def __str__(self) -> str:
+        if self.difference is not None:
+            return str(self.difference)
+        worst = max(self.errors.values(), default=0.0)
+        many = plural(len(self.errors), "operation")
+        return f"{many} agree with ONNX's reference evaluator; the largest error is {worst:.2g}"
+
+
+def check(
+    graph: Graph,
+    inputs: Mapping[str, Any] | Sequence[Any],
+    tolerance: float | None = None,
+    step: Step = by_meaning,
+) -> Check:
+    """Compares each operation with ONNX's reference evaluator, on the inputs that `step` computes.
+
+    The comparison ends at the first difference. Integers and booleans must be equal; the tolerance
+    of floats is relative to the largest absolute value of the result, by default `TOLERANCES`.
+    """
+    errors: dict[str, float] = {}
+    found: list[Difference] = []
+
+    def compared(operation: Operation, arrays: Sequence[Array]) -> Sequence[Array]:
+        results = step(operation, arrays)
+        if found:
+            return results
+        held = {t.name: t.value for t in graph.tensors.values() if t.value is not None}
+        held |= dict(zip(operation.inputs, arrays, strict=True))
+        wanted = by_reference(graph, operation, held)
+        for name, got, other in zip(operation.outputs, results, wanted, strict=True):
+            tensor = graph.tensors[name]
+            error, difference = compare(operation, tensor, got, other, tolerance)
+            errors[operation.name] = max(error, errors.get(operation.name, 0.0))
+            if difference is not None:
+                found.append(difference)
+                break
+        return results
+
+    execute(graph, inputs, compared, reference=True)
+    return Check(errors, found[0] if found else None)
+
+
+def compare(
+    operation: Operation, tensor: Tensor, got: Array, wanted: Array, tolerance: float | None
+) -> tuple[float, Difference | None]:
+    """The largest relative difference of two arrays, and the first that exceeds the tolerance."""
+    allowed = tolerance_of(tensor.type, tolerance)
+    if got.shape != wanted.shape:
+        what = Difference(
+            operation.name, operation.operator, tensor.name, (), got.shape, wanted.shape, allowed
+        )
+        return np.inf, what
+    if tensor.type in FLOATS:
+        with np.errstate(all="ignore"):
+            a, b = got.astype(np.float64), np.asarray(wanted).astype(np.float64)
+            finite = np.abs(b[np.isfinite(b)])
+            scale = float(finite.max()) if finite.size and finite.max() > 0 else 1.0
+            errors = np.abs(a - b) / scale
+            errors[(a == b) | (np.isnan(a) & np.isnan(b))] = 0
+            errors[np.isnan(errors)] = np.inf
+    else:
+        errors = np.where(got == wanted, 0.0, np.inf)
+    worst = float(errors.max()) if errors.size else 0.0
+    if worst <= allowed:
+        return worst, None
+    index = np.unravel_index(int(np.argmax(errors > allowed)), errors.shape)
+    place = tuple(int(k) for k in index)
+    return worst, Difference(
+        operation.name,
+        operation.operator,
+        tensor.name,
+        place,
+        got[place].item(),
+        np.asarray(wanted)[place].item(),
+        allowed,
+    )
+
+
+def tolerance_of(t: ScalarType, given: float | None) -> float:
+    """The tolerance for results of a type."""
+    if t not in FLOATS:
+        return 0.0
+    return TOLERANCES[t.name] if given is None else given

@@ -1,0 +1,151 @@
+"""A network as a value: operations in order, each with a program, and the tensors between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from liftpy.ir.expr import Program
+from liftpy.ir.types import SCALAR_BYTES, ScalarType
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor between operations: its type, shape, and the operations that write and read it.
+
+    `producer` is the name of the operation that computes it; None for an input and a constant.
+    `value` is the array of a constant. If `result`, the network returns it.
+    """
+
+    name: str
+    type: ScalarType
+    shape: tuple[int, ...]
+    producer: str | None
+    readers: tuple[str, ...]
+    value: NDArray[Any] | None = None
+    result: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """The size in bytes."""
+        return math.prod(self.shape) * SCALAR_BYTES[self.type.name]
+
+    @property
+    def kind(self) -> Literal["input", "constant", "intermediate"]:
+        """Where its value comes from."""
+        if self.value is not None:
+            return "constant"
+        return "input" if self.producer is None else "intermediate"
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """A node without a program: what decides that, and why. `attribute` may be empty.
+
+    `needs` are the inputs of the network whose values would have to be known at import.
+    """
+
+    node: str
+    operator: str
+    attribute: str
+    reason: str
+    needs: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        attribute = f", `{self.attribute}`" if self.attribute else ""
+        return f"{self.node} ({self.operator}{attribute}): {self.reason}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A node of a network: `program(*inputs)` are the `outputs`, both by the names of tensors.
+
+    `program` is shared by equal operations. If the operation has none, `unsupported` says why.
+    `node` is the node in ONNX's own encoding, and `reads` are all of its inputs, also those whose
+    values are part of the program; an absent optional input or output is "".
+    """
+
+    name: str
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    program: Program | None
+    node: bytes
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    unsupported: Unsupported | None = None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Operations in an order of execution, and tensors by name.
+
+    `inputs` and `outputs` are names of tensors. `sizes` are the lengths that were chosen for
+    declared dynamic dimensions, and `opsets` the versions of the model's operator sets by domain.
+    """
+
+    name: str
+    operations: tuple[Operation, ...]
+    tensors: Mapping[str, Tensor]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    sizes: Mapping[str, int]
+    opsets: Mapping[str, int]
+
+    @property
+    def unsupported(self) -> tuple[Unsupported, ...]:
+        """The nodes without a program."""
+        return tuple(o.unsupported for o in self.operations if o.unsupported is not None)
+
+    @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        """The distinct programs, in the order of their first operations."""
+        found = {id(o.program): o.program for o in self.operations if o.program is not None}
+        return tuple(found.values())
+
+    @cached_property
+    def lifetimes(self) -> Mapping[str, tuple[int, int]]:
+        """The positions of the first and the last operation during which a tensor is stored.
+
+        Constants are not among them. An input is stored from the first operation on, a result until
+        the last.
+        """
+        place = {o.name: k for k, o in enumerate(self.operations)}
+        end = max(0, len(self.operations) - 1)
+        found: dict[str, tuple[int, int]] = {}
+        for tensor in self.tensors.values():
+            if tensor.kind != "constant":
+                first = 0 if tensor.producer is None else place[tensor.producer]
+                last = end if tensor.result else max([first, *(place[r] for r in tensor.readers)])
+                found[tensor.name] = first, last
+        return found
+
+    @cached_property
+    def live_bytes(self) -> tuple[int, ...]:
+        """The bytes of the tensors that are stored during each operation, without constants."""
+        found = [0] * len(self.operations)
+        for name, (first, last) in self.lifetimes.items():
+            for k in range(first, min(last + 1, len(found))):
+                found[k] += self.tensors[name].bytes
+        return tuple(found)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The largest sum of live bytes: a lower bound of the memory for tensors in this order."""
+        return max(self.live_bytes, default=0)
+
+    @property
+    def constant_bytes(self) -> int:
+        """The bytes of all constants that programs read."""
+        read = {name for o in self.operations for name in o.inputs}
+        return sum(self.tensors[n].bytes for n in read if self.tensors[n].value is not None)
+
+
+def listed(found: Sequence[Unsupported]) -> str:
+    """Unsupported nodes for a message, a line each."""
+    return "\n".join(f"  {one}" for one in found)

@@ -1,0 +1,140 @@
+"""`lp.network`: an ONNX model as operations, each with a program of the language."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from liftpy.compile import Kernel, compile_to_kernel
+from liftpy.constraints.device import Device
+from liftpy.errors import NetworkRefused, UnknownName, plural
+from liftpy.explore.optional import needing
+from liftpy.networks.graph import Graph, Operation, Unsupported, listed
+
+
+class Network:
+    """An imported model.
+
+    `graph` holds its operations and tensors; `net["conv1"]` is an operation by its name, and
+    `net["conv1"].program` its program, which can be shown, explored and compiled like any other.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._kernels: dict[tuple[int, str], Kernel] = {}
+
+    def __getitem__(self, name: str) -> Operation:
+        for operation in self.graph.operations:
+            if operation.name == name:
+                return operation
+        known = [o.name for o in self.graph.operations]
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UnknownName(
+            f"{self.graph.name} has no node '{name}'{hint}\n  `liftpy network MODEL` lists its "
+            f"{plural(len(known), 'node')}"
+        )
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(self.graph.operations)
+
+    def __len__(self) -> int:
+        return len(self.graph.operations)
+
+    def __repr__(self) -> str:
+        programs = plural(len(self.graph.programs), "distinct program")
+        return f"<Network {self.graph.name}: {plural(len(self), 'operation')}, {programs}>"
+
+    @property
+    def unsupported(self) -> tuple[Unsupported, ...]:
+        """The nodes without a program."""
+        return self.graph.unsupported
+
+    def evaluate(
+        self, inputs: Mapping[str, Any] | Sequence[Any], *, reference: bool = False
+    ) -> dict[str, NDArray[Any]]:
+        """All outputs by name, computed in NumPy by the meaning of each program.
+
+        `inputs` are arrays by name, or in the order of the model's inputs. With `reference`, ONNX's
+        reference evaluator computes the nodes that have no program; otherwise these are refused.
+        """
+        evaluating = by_onnx("evaluating")
+        return evaluating.execute(self.graph, inputs, evaluating.by_meaning, reference=reference)
+
+    def check(
+        self, inputs: Mapping[str, Any] | Sequence[Any], tolerance: float | None = None
+    ) -> Any:
+        """Compares every operation with ONNX's reference evaluator, each on the same arrays.
+
+        The result says whether it `passed`, and has the first `difference`: node, index, both
+        values and the tolerance, which is relative to the largest value of the node's result.
+        """
+        return by_onnx("evaluating").check(self.graph, inputs, tolerance)
+
+    def run(
+        self,
+        inputs: Mapping[str, Any] | Sequence[Any],
+        *,
+        device: Device | str | None = None,
+        reference: bool = False,
+    ) -> dict[str, NDArray[Any]]:
+        """All outputs by name, computed on a device, one kernel call after another.
+
+        Each distinct program is compiled once, as its first candidate (`lp.compile`), and kept
+        until `close`. Tensors are copied to the device and back for each operation.
+        """
+
+        def step(operation: Operation, arrays: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
+            found = self._kernel(operation, device)(*arrays)
+            return [*found] if isinstance(found, tuple) else [found]
+
+        return by_onnx("evaluating").execute(self.graph, inputs, step, reference=reference)
+
+    def _kernel(self, operation: Operation, device: Device | str | None) -> Kernel:
+        """The kernel of an operation's program on a device."""
+        if operation.program is None:
+            raise NetworkRefused(str(operation.unsupported))
+        key = id(operation.program), str(device)
+        if key not in self._kernels:
+            self._kernels[key] = compile_to_kernel(operation.program, device=device)
+        return self._kernels[key]
+
+    def close(self) -> None:
+        """Frees the kernels that `run` compiled."""
+        for kernel in self._kernels.values():
+            kernel.close()
+        self._kernels.clear()
+
+
+def by_onnx(module: str) -> Any:
+    """A module of this package that needs the library `onnx`."""
+    return needing("onnx", "onnx", f"liftpy.networks.{module}", "an ONNX model")
+
+
+def network(
+    source: Any,
+    sizes: Mapping[str, int] | None = None,
+    values: Mapping[str, Any] | None = None,
+    *,
+    partial: bool = False,
+) -> Network:
+    """Imports an ONNX model: a path, bytes, or an `onnx.ModelProto`.
+
+    `sizes` gives the lengths of dynamic dimensions by name; a batch dimension without a length is
+    1. `values` gives inputs that become constants, for models whose shapes depend on them.
+
+    NetworkRefused names all nodes that have no program, with attribute and reason. With `partial`,
+    they are kept in the network instead, in `unsupported`. A model that is not valid is refused in
+    any case.
+    """
+    found = Network(by_onnx("importing").graph_of(source, sizes, values))
+    if found.unsupported and not partial:
+        raise NetworkRefused(
+            f"{found.graph.name} has {plural(len(found.unsupported), 'node')} without a program:\n"
+            f"{listed(found.unsupported)}\n"
+            "  with partial=True, the other nodes are imported and these are listed"
+        )
+    return found

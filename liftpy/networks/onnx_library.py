@@ -1,0 +1,338 @@
+"""Reading of ONNX models: the only module that imports the library `onnx`.
+
+A model is untrusted: it is data, nothing of it is executed, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+from onnx import checker, defs, helper, inliner, numpy_helper, reference, shape_inference
+from onnx.backend.base import Backend, BackendRep
+
+from liftpy.errors import MemoryRefused, NetworkRefused, a_few
+from liftpy.files.reading import opened
+from liftpy.ir.types import SCALARS, STORAGE, ScalarType
+from liftpy.memory import available
+from liftpy.networks.operators.node import Shape
+from liftpy.semantics.operations import DTYPES
+
+__all__ = ["Backend", "BackendRep", "Model", "NodeProto", "TypeProto"]
+
+Model: TypeAlias = onnx.ModelProto
+NodeProto: TypeAlias = onnx.NodeProto
+TypeProto: TypeAlias = onnx.TypeProto
+Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
+
+DOMAINS = ("", "ai.onnx")
+"""The names of ONNX's own operator set."""
+
+OLDEST, NEWEST = 6, defs.onnx_opset_version()
+"""The opsets that are read. Before 11, operators whose attributes became inputs are read too."""
+
+SCALAR_OF = {
+    np.dtype(number): SCALARS[name]
+    for name, number in DTYPES.items()
+    if SCALARS[name] not in STORAGE
+}
+"""The scalar types of the language by NumPy's types."""
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read(source: Source) -> tuple[Model, str]:
+    """A model, with the data of its external tensors, and its name for messages.
+
+    NetworkRefused if it cannot be decoded, or if its data are outside of the model's folder.
+    """
+    if isinstance(source, onnx.ModelProto):
+        model, name, folder = onnx.ModelProto(), "the model", None
+        model.CopyFrom(source)
+    elif isinstance(source, bytes):
+        model, name, folder = decoded(source, "the model"), "the model", None
+    else:
+        path = Path(source)
+        name, folder = str(path), path.parent
+        with opened(path, available(), NetworkRefused) as file:
+            model = decoded(file.read(), name)
+    load_external(model, name, folder)
+    return model, name
+
+
+def decoded(data: bytes, name: str) -> Model:
+    """A model in the protobuf encoding."""
+    try:
+        model = onnx.ModelProto.FromString(data)
+    except (DecodeError, RecursionError) as error:
+        raise NetworkRefused(
+            f"{name} is not an ONNX model: {error}\n  it cannot be decoded as a protobuf; "
+            "it may be truncated, or a file of another kind"
+        ) from error
+    if not model.HasField("graph"):
+        raise NetworkRefused(f"{name} is not an ONNX model: it has no graph")
+    return model
+
+
+def tensors_of(graph: onnx.GraphProto) -> Iterable[onnx.TensorProto]:
+    """All tensors of a graph: initializers and values of attributes, also in inner graphs."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from tensors_of(inner)
+
+
+def names_read(graph: onnx.GraphProto) -> Iterable[str]:
+    """The tensors that a graph returns and that its nodes read, also in inner graphs."""
+    yield from (value.name for value in graph.output)
+    for node in graph.node:
+        yield from node.input
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from names_read(inner)
+
+
+def load_external(model: Model, name: str, folder: Path | None) -> None:
+    """Reads the data of tensors that are stored in other files, which must be in the folder."""
+    for tensor in tensors_of(model.graph):
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            continue
+        where = {entry.key: entry.value for entry in tensor.external_data}
+        what = f"the data of `{tensor.name}`, which {name} keeps in `{where.get('location', '')}`,"
+        if folder is None:
+            raise NetworkRefused(
+                f"{what} cannot be read: the model has no folder\n  pass the path of the model, or "
+                "load its external data first"
+            )
+        path, root = (folder / where.get("location", "")).resolve(), folder.resolve()
+        if not path.is_relative_to(root) or path == root:
+            raise NetworkRefused(
+                f"{what} cannot be read: it is outside of the model's folder\n  external data must "
+                "be beside the model"
+            )
+        try:
+            offset, length = int(where.get("offset", 0)), int(where.get("length", -1))
+        except ValueError as error:
+            raise NetworkRefused(f"{what} cannot be read: {error}") from error
+        with opened(path, available(), NetworkRefused, what) as file:
+            file.seek(max(0, offset))
+            data = file.read(length if length >= 0 else -1)
+        if offset < 0 or len(data) < length:
+            raise NetworkRefused(
+                f"{what} cannot be read: {length} bytes from {offset} are not in the file"
+            )
+        tensor.raw_data = data
+        tensor.data_location = onnx.TensorProto.DEFAULT
+        del tensor.external_data[:]
+
+
+# --- checking -------------------------------------------------------------------------------------
+
+REFUSALS = (checker.ValidationError, shape_inference.InferenceError, ValueError, RuntimeError)
+"""The exceptions of onnx for a model that is not valid."""
+
+
+def checked(model: Model, name: str) -> Mapping[str, int]:
+    """Checks a model with ONNX's checker; returns the versions of its operator sets by domain."""
+    opsets = {("" if o.domain in DOMAINS else o.domain): o.version for o in model.opset_import}
+    version = opsets.get("")
+    if version is not None and not OLDEST <= version <= NEWEST:
+        raise NetworkRefused(
+            f"{name} uses opset {version} of ONNX\n  opsets {OLDEST} to {NEWEST} are read; "
+            "onnx.version_converter converts between opsets"
+        )
+    for tensor in tensors_of(model.graph):
+        check_size(tensor.name, tuple(tensor.dims), tensor.data_type)
+    seen: set[str] = set()
+    for tensor in model.graph.initializer:
+        if tensor.name in seen:
+            raise NetworkRefused(f"{name} is not valid: two initializers are named `{tensor.name}`")
+        seen.add(tensor.name)
+    try:
+        checker.check_model(model)
+    except REFUSALS as error:
+        raise NetworkRefused(f"{name} is not valid, says ONNX's checker:\n  {error}") from error
+    return opsets
+
+
+def check_size(name: str, shape: Shape, kind: int) -> None:
+    """MemoryRefused if a tensor is larger than the free memory."""
+    if any(n < 0 for n in shape):
+        raise NetworkRefused(f"the tensor `{name}` has a negative length: {[*shape]}")
+    try:
+        each = helper.tensor_dtype_to_np_dtype(kind).itemsize
+    except (KeyError, ValueError) as error:
+        raise NetworkRefused(f"the tensor `{name}` has the unknown type {kind}") from error
+    total = each
+    for n in shape:
+        total *= n
+    if total > (free := available()):
+        raise MemoryRefused(
+            f"the tensor `{name}` of shape {[*shape]} needs {total} bytes, and {free} are free"
+        )
+
+
+def inlined(model: Model, name: str, kept: Container[str]) -> Model:
+    """The model with calls of functions replaced by their bodies.
+
+    These are the model's own functions, and the operators that ONNX defines by a function, except
+    those in `kept`. A function of ONNX that its inliner cannot take stays a node.
+    """
+    try:
+        own = inliner.inline_local_functions(model)
+    except REFUSALS as error:
+        raise NetworkRefused(f"{name}: a function cannot be inlined:\n  {error}") from error
+    calls = {(n.domain, n.op_type) for n in own.graph.node if n.op_type not in kept}
+    for call in sorted(calls):
+        try:
+            own = inliner.inline_selected_functions(own, [call], inline_schema_functions=True)
+        except REFUSALS:
+            continue
+    return own
+
+
+def write_defaults(graph: onnx.GraphProto, opsets: Mapping[str, int]) -> None:
+    """Gives calls of ONNX's functions the attributes that they have by default.
+
+    Neither the inliner nor shape inference does, for the attributes that the body refers to.
+    """
+    for node in graph.node:
+        schema = schema_of(node, opsets)
+        if schema is not None and (schema.has_function or schema.has_context_dependent_function):
+            given = {a.name for a in node.attribute}
+            defaults = (a.default_value for n, a in schema.attributes.items() if n not in given)
+            node.attribute.extend(a for a in defaults if a.type)
+
+
+def check_shapes(model: Model, name: str) -> None:
+    """Runs ONNX's shape inference over the whole model; NetworkRefused if types contradict."""
+    try:
+        shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except REFUSALS as error:
+        raise NetworkRefused(
+            f"{name} is not valid, says ONNX's shape inference:\n  {error}"
+        ) from error
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+
+def schema_of(node: NodeProto, opsets: Mapping[str, int]) -> Any:
+    """The schema of a node's operator in its opset; None if ONNX has none."""
+    domain = "" if node.domain in DOMAINS else node.domain
+    if domain not in opsets or not defs.has(node.op_type, opsets[domain], domain):
+        return None
+    return defs.get_schema(node.op_type, opsets[domain], domain)
+
+
+def attributes_of(node: NodeProto, schema: Any) -> dict[str, Any]:
+    """The attributes of a node, with the defaults of its schema; words and tensors decoded."""
+    given = {name: a.default_value for name, a in schema.attributes.items() if a.default_value.type}
+    given |= {a.name: a for a in node.attribute}
+    return {name: plain(helper.get_attribute_value(a)) for name, a in given.items()}
+
+
+def plain(value: Any) -> Any:
+    """The value of an attribute as Python's numbers, words, lists, or an array."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, onnx.TensorProto):
+        return array(value)
+    return value
+
+
+def array(tensor: onnx.TensorProto) -> NDArray[Any]:
+    """The value of a tensor; NetworkRefused if its data do not have its shape."""
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError) as error:
+        raise NetworkRefused(
+            f"the tensor `{tensor.name}` has data that do not fit its shape {[*tensor.dims]}: "
+            f"{error}"
+        ) from error
+
+
+def tensor_type(value: NDArray[Any]) -> TypeProto:
+    """The type of an array."""
+    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+
+
+def scalar_and_shape(t: TypeProto | None) -> tuple[ScalarType | None, Shape | None, str]:
+    """The scalar type and shape of a tensor type, None if unknown, and its name for messages."""
+    if t is None or not t.HasField("tensor_type"):
+        kind = "unknown" if t is None or t.WhichOneof("value") is None else t.WhichOneof("value")
+        return None, None, str(kind).replace("_type", "")
+    kind = t.tensor_type.elem_type
+    name = onnx.TensorProto.DataType.Name(kind) if kind else "unknown"
+    scalar = None
+    if name not in {"STRING", "UNDEFINED"} and kind:
+        scalar = SCALAR_OF.get(helper.tensor_dtype_to_np_dtype(kind))
+    shape = None
+    dims = t.tensor_type.shape.dim
+    if t.tensor_type.HasField("shape") and all(d.HasField("dim_value") for d in dims):
+        shape = tuple(d.dim_value for d in dims)
+    return scalar, shape, name
+
+
+MOST_PROPAGATED = 1 << 12
+"""The largest number of elements of a constant that shape inference is given."""
+
+
+def result_types(
+    node: NodeProto,
+    schema: Any,
+    types: Mapping[str, TypeProto],
+    values: Mapping[str, NDArray[Any]],
+    opsets: Mapping[str, int],
+) -> dict[str, TypeProto]:
+    """The types of a node's outputs, for its inputs' types and known values.
+
+    NetworkRefused if the inputs contradict the operator.
+    """
+    data = {
+        name: numpy_helper.from_array(values[name], name)
+        for name in node.input
+        if name in values and values[name].size <= MOST_PROPAGATED
+    }
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    try:
+        return shape_inference.infer_node_outputs(
+            schema, node, {n: types[n] for n in node.input if n in types}, data, None, imports
+        )
+    except REFUSALS as error:
+        what = node.name or a_few(node.output)
+        raise NetworkRefused(f"{what} ({node.op_type}): {error}") from error
+
+
+def reference_results(
+    node: NodeProto, opsets: Mapping[str, int], inputs: Mapping[str, NDArray[Any]]
+) -> list[Any]:
+    """The outputs of a node by ONNX's reference evaluator."""
+    graph = helper.make_graph(
+        [node],
+        "node",
+        [helper.make_value_info(n, tensor_type(v)) for n, v in inputs.items()],
+        [helper.make_empty_tensor_value_info(n) for n in node.output if n],
+    )
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    model = helper.make_model(graph, opset_imports=imports)
+    with np.errstate(all="ignore"):
+        found = reference.ReferenceEvaluator(model).run(None, dict(inputs))
+    results = iter(list(found))
+    return [next(results) if n else None for n in node.output]
+
+
+def node_from(data: bytes) -> NodeProto:
+    """A node from its encoding."""
+    return onnx.NodeProto.FromString(data)

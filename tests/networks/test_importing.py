@@ -1,0 +1,223 @@
+"""A model becomes a graph of programs: sizes, folded constants, shared programs, tensors."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+import liftpy as lp
+from liftpy.errors import NetworkRefused, UnknownName
+from liftpy.workloads import Convolution, convolution
+from tests.networks.models import convolutional, model, node, one, value
+
+X = np.random.default_rng(5).standard_normal((2, 3, 11, 13)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def network():
+    return lp.network(convolutional(), sizes={"N": 2})
+
+
+def test_each_node_has_a_program_and_shape_arithmetic_is_folded(network):
+    names = [operation.name for operation in network]
+    assert names == [
+        *("conv1", "norm1", "relu1", "conv2", "conv3", "add1", "pool1", "reshape1"),
+        *("dense1", "softmax1"),
+    ]
+    assert network.graph.inputs == ("x",)
+    assert network.graph.outputs == ("y",)
+    assert network.graph.sizes == {"N": 2}
+    assert all(operation.program is not None for operation in network)
+
+
+def test_equal_operations_share_a_program(network):
+    assert network["conv2"].program is network["conv3"].program
+    assert network["conv2"].inputs == ("r1", "w2")
+    assert len(network.graph.programs) == len(network) - 1
+
+
+def test_tensors_know_their_producer_readers_and_bytes(network):
+    tensors = network.graph.tensors
+    assert tensors["r1"].producer == "relu1"
+    assert tensors["r1"].readers == ("conv2", "add1")
+    assert tensors["r1"].shape == (2, 5, 6, 7)
+    assert tensors["r1"].bytes == 2 * 5 * 6 * 7 * 4
+    assert tensors["x"].kind == "input"
+    assert tensors["w2"].kind == "constant"
+    assert tensors["y"].result
+    assert not tensors["r1"].result
+    assert "s1" not in tensors, "what only shape arithmetic reads is no tensor of the network"
+
+
+def test_live_bytes_count_each_tensor_from_its_producer_to_its_last_reader(network):
+    large, image = 2 * 5 * 6 * 7 * 4, 2 * 3 * 11 * 13 * 4
+    assert network.graph.live_bytes[:6] == (
+        image + large,
+        2 * large,
+        2 * large,
+        2 * large,
+        3 * large,
+        3 * large,
+    )
+    assert network.graph.peak_bytes == max(image + large, 3 * large)
+    assert network.graph.constant_bytes == 4 * (5 * 27 + 5 * 5 + 5 * 45 + 7 * 30 + 7)
+
+
+def test_the_outputs_are_those_of_the_reference_evaluator(network):
+    (wanted,) = ReferenceEvaluator(convolutional()).run(None, {"x": X})
+    np.testing.assert_allclose(network.evaluate({"x": X})["y"], wanted, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(network.evaluate([X])["y"], wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_programs_are_the_language_s_own(network):
+    for program in network.graph.programs:
+        assert lp.parse(lp.show(program)) == program
+    assert lp.show(network["relu1"].program).startswith("def relu(x: [2][5][6][7]f32) =")
+    assert network["conv1"].program.constants == {"w", "b"}
+    assert not network["add1"].program.constants
+
+
+def test_a_batch_is_one_by_default():
+    graph = lp.network(convolutional()).graph
+    assert graph.sizes == {"N": 1}
+    assert graph.tensors["x"].shape == (1, 3, 11, 13)
+
+
+def test_a_size_that_is_no_batch_must_be_given():
+    made = model([node("Relu", "x", "y")], [value("x", ["N", "H", 4])], [value("y", [None] * 3)])
+    with pytest.raises(NetworkRefused, match=r"unknown shape: H\n.*\n.*sizes=\{'H': 224\}"):
+        lp.network(made)
+    assert lp.network(made, sizes={"H": 3}).graph.tensors["y"].shape == (1, 3, 4)
+    with pytest.raises(UnknownName, match="no size W"):
+        lp.network(made, sizes={"H": 3, "W": 3})
+    with pytest.raises(NetworkRefused, match="size H is 0"):
+        lp.network(made, sizes={"H": 0})
+
+
+def test_an_input_that_decides_a_shape_can_be_given():
+    made = one("Reshape", (2, 6), opset=21)
+    made.graph.node[0].input.append("shape")
+    made.graph.input.append(value("shape", [2], TensorProto.INT64))
+    with pytest.raises(NetworkRefused, match=r"op \(Reshape, `shape`\): .* is not constant"):
+        lp.network(made)
+    fixed = lp.network(made, values={"shape": np.array([3, 4])})
+    assert fixed.graph.inputs == ("x0",)
+    assert fixed.evaluate([np.arange(12, dtype=np.float32).reshape(2, 6)])["y0"].shape == (3, 4)
+    with pytest.raises(UnknownName, match="no input form"):
+        lp.network(made, values={"form": np.array([3, 4])})
+
+
+def test_unsupported_nodes_are_named_all_at_once():
+    nodes = [
+        node("Erf", "x", "e", "erf1"),
+        node("Relu", "e", "r", "relu1"),
+        node("Resize", "r  s", "z", "resize1", mode="linear"),
+        node("Det", "z", "y", "det1"),
+    ]
+    nodes[2].input[:] = ["r", "", "s"]
+    made = model(nodes, [value("x", [3, 3])], [value("y", [])], s=np.float32([2, 2]))
+    with pytest.raises(NetworkRefused) as refused:
+        lp.network(made)
+    message = str(refused.value)
+    assert "3 nodes without a program" in message
+    assert "erf1 (Erf): it has no program" in message
+    assert "resize1 (Resize, `mode`): interpolation is not expressed" in message
+    assert "det1 (Det): it has no program" in message
+    found = lp.network(made, partial=True)
+    assert [u.node for u in found.unsupported] == ["erf1", "resize1", "det1"]
+    assert found["relu1"].program is not None
+    x = np.float32([[3, 1, 2], [5, 7, 4], [9, 6, 8]])
+    with pytest.raises(NetworkRefused, match="reference=True"):
+        found.evaluate([x])
+    (wanted,) = ReferenceEvaluator(made).run(None, {"x": x})
+    np.testing.assert_allclose(found.evaluate([x], reference=True)["y"], wanted, rtol=1e-4)
+
+
+def test_functions_are_replaced_by_their_bodies():
+    doubled = helper.make_function(
+        "own", "Twice", ["a"], ["b"], [node("Add", "a a", "b")], [helper.make_opsetid("", 21)]
+    )
+    call = helper.make_node("Twice", ["x"], ["y"], domain="own")
+    made = model(
+        [call],
+        [value("x", [5])],
+        [value("y", [5])],
+        functions=[doubled],
+        imports=[helper.make_opsetid("own", 1)],
+    )
+    x = np.float32([1, 4, 9, 2, 7])
+    np.testing.assert_array_equal(lp.network(made).evaluate([x])["y"], x + x)
+    norm = lp.network(one("MeanVarianceNormalization", (2, 3, 4, 5)))
+    assert len(norm) > 3, "an operator that ONNX defines by others is these others"
+
+
+def test_a_node_is_found_by_its_name(network):
+    with pytest.raises(UnknownName, match="no node 'conv9'; did you mean conv"):
+        _ = network["conv9"]
+    assert "10 operations, 9 distinct programs" in repr(network)
+
+
+def test_names_of_nodes_are_made_unique():
+    nodes = [node("Relu", "x", "a", "same"), node("Neg", "a", "b", "same"), node("Abs", "b", "y")]
+    made = model(nodes, [value("x", [3])], [value("y", [3])])
+    assert [o.name for o in lp.network(made)] == ["same", "same#2", "Abs_y"]
+
+
+def test_operations_that_no_output_needs_are_left_out():
+    nodes = [node("Relu", "x", "y", "used"), node("Det", "x", "z", "unused")]
+    made = model(nodes, [value("x", [3, 3])], [value("y", [3, 3])])
+    assert [o.name for o in lp.network(made)] == ["used"]
+
+
+def test_without_onnx_the_refusal_says_how_to_install_it():
+    code = (
+        "import sys; sys.modules['onnx'] = None\n"
+        "import liftpy as lp\n"
+        "try: lp.network('model.onnx')\n"
+        "except lp.LiftError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert "needs onnx, which is not installed: pip install 'liftpy[onnx]'" in done.stdout
+
+
+# --- spaces ---------------------------------------------------------------------------------------
+
+
+def families(program):
+    drawn = lp.space(program).sample(60, seed=1)
+    return {"winograd" if "winograd" in c.assignment else c.assignment["family"] for c in drawn}
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        (one("Conv", (1, 8, 10, 10), (16, 8, 3, 3), pads=[1, 1, 1, 1]), {"direct", "winograd"}),
+        (one("Conv", (2, 8, 10, 10), (16, 8, 3, 3), pads=[1, 1, 1, 1]), {"direct", "winograd"}),
+        (one("Conv", (1, 8, 20), (16, 8, 3)), {"direct"}),
+        (one("MatMul", (12, 16), (16, 24)), {"direct"}),
+        (one("MatMul", (3, 12, 16), (3, 16, 24)), {"direct"}),
+        (one("Gemm", (12, 16), (24, 16), (24,), transB=1), {"direct"}),
+        (one("MaxPool", (1, 8, 12, 12), kernel_shape=[3, 3], strides=[2, 2]), {"tiled"}),
+        (one("AveragePool", (1, 8, 12, 12), kernel_shape=[2, 2], strides=[2, 2]), {"tiled"}),
+        (one("Softmax", (8, 16)), {"rows"}),
+        (one("Add", (8, 16), (16,)), {"tiled"}),
+    ],
+    ids=[
+        *("conv", "batch", "conv1d", "matmul", "batched", "gemm", "max pool", "average pool"),
+        *("softmax", "add"),
+    ],
+)
+def test_families_match_the_programs(made, wanted):
+    assert wanted <= families(lp.network(made)["op"].program)
+
+
+@pytest.mark.parametrize(("kernels", "groups"), [(16, 2), (8, 8)])
+def test_grouped_convolutions_have_the_families_of_the_built_in_ones(kernels, groups):
+    layer = Convolution(8, 10, 10, kernels, (3, 3), groups=groups, layout="nchw")
+    made = one("Conv", (1, 8, 10, 10), (kernels, 8 // groups, 3, 3), group=groups)
+    assert families(lp.network(made)["op"].program) == families(convolution(layer))
