@@ -154,16 +154,31 @@ def checked(model: Model, name: str) -> Mapping[str, int]:
         )
     for tensor in tensors_of(model.graph):
         check_size(tensor.name, tuple(tensor.dims), tensor.data_type)
-    seen: set[str] = set()
-    for tensor in model.graph.initializer:
-        if tensor.name in seen:
-            raise NetworkRefused(f"{name} is not valid: two initializers are named `{tensor.name}`")
-        seen.add(tensor.name)
+    check_names(model.graph, name)
     try:
         checker.check_model(model)
     except REFUSALS as error:
         raise NetworkRefused(f"{name} is not valid, says ONNX's checker:\n  {error}") from error
     return opsets
+
+
+def check_names(graph: onnx.GraphProto, name: str) -> None:
+    """NetworkRefused if two initializers or two nodes compute a tensor of the same name."""
+    initial: set[str] = set()
+    for tensor in graph.initializer:
+        if tensor.name in initial:
+            raise NetworkRefused(f"{name} is not valid: two initializers are named `{tensor.name}`")
+        initial.add(tensor.name)
+    found: dict[str, str] = {}
+    for node in graph.node:
+        own = node.name or node.op_type
+        for output in filter(None, node.output):
+            if output in found:
+                raise NetworkRefused(
+                    f"{name} is not valid: {own} ({node.op_type}) computes `{output}`, which "
+                    f"{found[output]} computes too"
+                )
+            found[output] = own
 
 
 def check_size(name: str, shape: Shape, kind: int) -> None:

@@ -1,0 +1,79 @@
+"""Each operation is compared with ONNX's reference evaluator; wrong inputs are refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import liftpy as lp
+from liftpy.errors import ArgumentRefused
+from liftpy.networks.network import Network
+from tests.networks.models import convolutional
+
+X = np.random.default_rng(11).standard_normal((1, 3, 11, 13)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def network():
+    return lp.network(convolutional())
+
+
+def test_a_network_agrees_with_the_reference(network):
+    found = network.check([X])
+    assert found.passed
+    assert list(found.errors) == [o.name for o in network]
+    assert 0 < max(found.errors.values()) < 1e-5
+    assert str(found).startswith("10 operations agree with ONNX's reference evaluator")
+
+
+def with_program(network, name, program):
+    """The network with another program for one operation."""
+    operations = tuple(
+        replace(o, program=program) if o.name == name else o for o in network.graph.operations
+    )
+    return Network(replace(network.graph, operations=operations))
+
+
+def test_the_first_difference_has_node_index_values_and_tolerance(network):
+    @lp.program
+    def leaky(x: lp.array(lp.f32, 1, 5, 6, 7)):
+        positive = lambda v: lp.select(v < -1, v + 1, lp.larger(v, 0))
+        return x >> lp.map(lp.map(lp.map(lp.map(positive))))
+
+    found = with_program(network, "relu1", leaky).check([X])
+    assert not found.passed
+    difference = found.difference
+    assert (difference.operation, difference.operator, difference.tensor) == ("relu1", "Relu", "r1")
+    normal = network.evaluate([X])  # the inputs of relu1 are those of the whole network
+    assert normal["y"].shape == (1, 7)
+    assert difference.wanted == 0
+    assert difference.got < 0
+    assert difference.tolerance == 1e-4
+    assert "relu1 (Relu): `r1` at [0, " in str(found)
+    assert "conv2" not in found.errors, "it ends at the first difference"
+
+
+def test_a_tolerance_may_be_given(network):
+    assert not network.check([X], tolerance=1e-9).passed
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({}, "misses x\n  its inputs are: x"),
+        ({"x": X, "z": X}, "has no input z"),
+        ([X, X], "takes 1 input, got 2"),
+        ([X.astype(np.float64)], "x needs float32 numbers of shape .1, 3, 11, 13., got float64"),
+        ([X[0]], "got float32 of shape .3, 11, 13."),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused(network, inputs, message):
+    with pytest.raises(ArgumentRefused, match=message):
+        network.evaluate(inputs)
+
+
+def test_a_network_runs_on_a_device(network, device):
+    small = lp.network(convolutional())
+    found = small.run([X], device=device)["y"]
+    np.testing.assert_allclose(found, network.evaluate([X])["y"], rtol=1e-4, atol=1e-6)
+    small.close()
