@@ -29,13 +29,13 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup explore format lint check quick test soak prove docs site bench clean
+.PHONY: help setup explore format lint check quick test soak prove docs conformance site bench clean
 .DELETE_ON_ERROR:
 # Tests start hundreds of processes, each of which would compile the modules of liftpy again.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  explore takes LAYER=$(LAYER) SAMPLES=$(SAMPLES) SEED=$(SEED) LIMIT=$(LIMIT) (seconds) DB=$(DB)"
 	@echo "  soak takes PROGRAMS=$(PROGRAMS) FIRST=$(FIRST), a seed"
@@ -88,6 +88,9 @@ docs: $(VENV)/.dev ## writes docs/rules.md from the rules, docs/primitives.md fr
 	$(BIN)/liftpy primitives > docs/primitives.md
 	$(BIN)/liftpy rules --markdown > docs/rules.md
 	$(BIN)/python docs/pictures.py
+
+conformance: $(VENV)/.dev ## ONNX's backend tests; writes their result and the operators into docs/networks.md
+	PYTHONPATH=. $(BIN)/python tests/networks/conformance.py
 
 site: $(VENV)/.dev ## the documentation as a site with a search, in site/; a broken link is an error
 	$(BIN)/mkdocs build --strict

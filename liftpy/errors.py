@@ -30,7 +30,8 @@ A message states what was refused, where, why (with the values), and what would 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 class LiftError(Exception):
@@ -121,7 +122,14 @@ class ResultsRefused(LiftError):
 
 
 class NetworkRefused(LiftError):
-    """A model is not valid, or has nodes that cannot be expressed; the message names each node."""
+    """A model is not valid, or has nodes that cannot be expressed; the message names each node.
+
+    `unsupported` are these nodes (`liftpy.networks.graph.Unsupported`).
+    """
+
+    def __init__(self, message: str, unsupported: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.unsupported = tuple(unsupported)
 
 
 class TransformRefused(LiftError):

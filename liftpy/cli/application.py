@@ -41,6 +41,10 @@ COMMANDS = {
         "A derivation of each family: the rules applied, where, and the result.",
     ),
     "gradient": ("gradient", "The gradient of a program, as a program."),
+    "network": (
+        "networks",
+        "The operations of an ONNX model: operator, shapes, program, bytes; what is unsupported.",
+    ),
     "primitives": (
         "primitives",
         "Every primitive: law, conditions, syntax. In Markdown.",

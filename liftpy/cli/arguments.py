@@ -16,6 +16,7 @@ import typer
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from liftpy.cli.loading import load
 from liftpy.cli.options import sizes
 from liftpy.errors import ArgumentRefused, LiftError, UnknownName
 from liftpy.files.reading import MIB, opened, read_text
@@ -39,7 +40,22 @@ def load_program(name: str, given: Sequence[str] | None = None) -> Program:
 
     LiftError or UnknownName if there is none.
     """
-    return at_sizes(named_program(name), sizes(given))
+    program, numbers = program_and_sizes(name, given)
+    return at_sizes(program, numbers)
+
+
+def program_and_sizes(
+    name: str, given: Sequence[str] | None = None
+) -> tuple[Program, dict[str, int]]:
+    """The program that PROGRAM names, and the numbers of its open sizes.
+
+    The sizes of a model are those of its dynamic dimensions, so its programs have none.
+    """
+    model, colon, node = name.partition(MODEL + ":")
+    if colon or name.endswith(MODEL):
+        file = model + MODEL if colon else name
+        return load("networks").program_of_node(file, node, sizes(given)), {}
+    return named_program(name), sizes(given)
 
 
 def named_program(name: str) -> Program:
@@ -57,8 +73,8 @@ def named_program(name: str) -> Program:
         return from_python(Path(file), attribute)
     if Path(name).suffix and Path(name).is_file():
         raise UnknownName(
-            f"{name} is not a program: a program is a .lift file, file.py:NAME, or a built-in name "
-            "(`liftpy workloads`)"
+            f"{name} is not a program: a program is a .lift file, file.py:NAME, model.onnx:NODE, "
+            "or a built-in name (`liftpy workloads`)"
         )
     return workload(name)
 
@@ -76,6 +92,9 @@ def from_python(path: Path, name: str) -> Program:
 
 BROKEN = (ValueError, EOFError, SyntaxError, TypeError, RecursionError, MemoryError, TokenError)
 """The exceptions of NumPy for an invalid header, which it reads as a Python literal."""
+
+MODEL = ".onnx"
+"""The suffix of a file with a model."""
 
 TEXT_MOST = 4 * MIB
 """The largest size of a program's text in bytes, including comments."""

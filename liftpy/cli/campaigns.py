@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from liftpy.cli.arguments import load_program
+from liftpy.cli.arguments import load_program, program_and_sizes
 from liftpy.cli.fronts import show_fronts, title
 from liftpy.cli.options import (
     BoundLimit,
@@ -176,7 +176,7 @@ def explore(  # noqa: PLR0913  one parameter per option
     asked = None if workers is None else Workers(workers, device, mixed, expect, note=note)
     try:
         pulse.doing = "reading the program"
-        source, numbers = load_program(program), sizes(size)
+        source, numbers = program_and_sizes(program, size)
         with CampaignView(source.name, samples) as progress:
             found = exploring.explore(
                 source,

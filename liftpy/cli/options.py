@@ -44,7 +44,8 @@ ProgramName = Annotated[
     str,
     typer.Argument(
         metavar="PROGRAM",
-        help="A .lift file, file.py:name, or a built-in workload such as vgg16/7.",
+        help="A .lift file, file.py:name, or a built-in workload such as vgg16/7; or a node of an "
+        "ONNX model, model.onnx:NODE.",
     ),
 ]
 DeviceName = Annotated[

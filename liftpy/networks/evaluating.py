@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.errors import ArgumentRefused, NetworkRefused, plural
+from liftpy.ir.expr import Program
 from liftpy.ir.types import FLOATS, ScalarType
 from liftpy.networks import onnx_library as library
 from liftpy.networks.graph import Graph, Operation, Tensor, listed
@@ -17,15 +18,13 @@ from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.operations import DTYPES
 
 Array = NDArray[Any]
-Step = Callable[[Operation, Sequence[Array]], Sequence[Array]]
-"""Computes an operation's outputs from its inputs."""
+Step = Callable[[Operation, Program, Sequence[Array]], Sequence[Array]]
+"""Computes an operation's outputs by its program, from its inputs."""
 
 
-def by_meaning(operation: Operation, arrays: Sequence[Array]) -> Sequence[Array]:
+def by_meaning(_: Operation, program: Program, arrays: Sequence[Array]) -> Sequence[Array]:
     """The outputs of an operation by the meaning of its program."""
-    if operation.program is None:
-        raise NetworkRefused(f"{operation.unsupported}")
-    found = evaluate(operation.program, *arrays)
+    found = evaluate(program, *arrays)
     return [np.asarray(part) for part in (found if isinstance(found, tuple) else (found,))]
 
 
@@ -75,7 +74,8 @@ def execute(
         raise NetworkRefused(
             f"{graph.name} has {plural(len(graph.unsupported), 'node')} without a program:\n"
             f"{listed(graph.unsupported)}\n  with reference=True, ONNX's reference evaluator "
-            "computes them"
+            "computes them",
+            graph.unsupported,
         )
     held = given_inputs(graph, inputs)
     constants = {t.name: t.value for t in graph.tensors.values() if t.value is not None}
@@ -85,7 +85,8 @@ def execute(
         if operation.program is None:
             found = by_reference(graph, operation, held)
         else:
-            found = step(operation, [held[name] for name in operation.inputs])
+            arrays = [held[name] for name in operation.inputs]
+            found = step(operation, operation.program, arrays)
         held |= dict(zip(operation.outputs, found, strict=True))
         for name in {*operation.reads} - {*graph.outputs}:
             if place.get(name) == k and name in held and name not in constants:
@@ -166,8 +167,10 @@ def check(
     errors: dict[str, float] = {}
     found: list[Difference] = []
 
-    def compared(operation: Operation, arrays: Sequence[Array]) -> Sequence[Array]:
-        results = step(operation, arrays)
+    def compared(
+        operation: Operation, program: Program, arrays: Sequence[Array]
+    ) -> Sequence[Array]:
+        results = step(operation, program, arrays)
         if found:
             return results
         held = {t.name: t.value for t in graph.tensors.values() if t.value is not None}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from liftpy.errors import LiftError, NetworkRefused, UnknownName
 from liftpy.ir.expr import Expr, Program, Tuple
-from liftpy.ir.types import ScalarType, Type
+from liftpy.ir.types import ScalarType, TupleType, Type
 from liftpy.language.embedded.lang import Constant, array_type, const, program
 from liftpy.networks import onnx_library as library
 from liftpy.networks.graph import Graph, Operation, Tensor, Unsupported
@@ -45,7 +45,7 @@ def graph_of(
     model, name = library.read(source)
     opsets = library.checked(model, name)
     fixed = fix_sizes(model, name, sizes or {})
-    library.write_defaults(model.graph, opsets)
+    library.write_defaults(model.graph, opsets, REGISTRY)
     library.check_shapes(model, name)
     model = library.inlined(model, name, REGISTRY)
     return Importing(model, name, opsets, fixed, values or {}).graph()
@@ -184,11 +184,6 @@ class Importing:
             last = len(schema.outputs) - 1
             if name not in self.used and schema.outputs[min(k, last)].option.name == "Optional":
                 node.output[k] = ""
-        for name in node.input:
-            if name and name not in self.types and name not in self.sources:
-                raise NetworkRefused(
-                    f"{self.name}: {called} ({node.op_type}) reads `{name}`, which nothing computes"
-                )
         typed = all(n in self.types for n in node.input if n)
         inner = any(a.HasField("g") or len(a.graphs) for a in node.attribute)
         found = {}
@@ -234,7 +229,10 @@ class Importing:
             _, shape, _ = library.scalar_and_shape(t)
             if t is not None and shape is not None:
                 library.check_size(f"{n} of {called}", shape, t.tensor_type.elem_type)
-        results = library.reference_results(node, self.opsets, given)
+        try:
+            results = library.reference_results(node, self.opsets, given)
+        except NetworkRefused:  # it is then an operation like others, with a program or a reason
+            return False
         if not all(isinstance(r, np.ndarray | np.generic | type(None)) for r in results):
             return False
         for n, value in zip(node.output, results, strict=True):
@@ -300,8 +298,9 @@ class Importing:
         except Declined as declined:
             return declined
         except LiftError as error:
-            first, _, rest = str(error).partition("\n")
-            return Declined(f"the language refuses its program: {first} {rest.strip()}".strip())
+            what, _, why = str(error).partition("\n")
+            reasons = [line.strip() for line in why.splitlines() if " | " not in line][:1]
+            return Declined(f"the language refuses its program: {': '.join([what, *reasons])}")
         return self.distinct.setdefault(made, made)
 
     def operand(self, schema: Any, position: int, name: str) -> Operand | None:
@@ -397,7 +396,16 @@ def program_of(node: Node, entry: Entry, data: list[Operand]) -> Program:
     for name, o in zip(names, data, strict=True):
         t = array_type(o.type, *o.shape) if o.shape else o.type
         types[name] = t if o.value is None else const(t)
-    return program(function(snake(node.operator), names, types, body))
+    made = program(function(snake(node.operator), names, types, body))
+    wanted = [array_type(t, *shape) if shape else t for t, shape in filter(None, node.results)]
+    found = made.body.body.type
+    parts = found.elements if isinstance(found, TupleType) else (found,)
+    if [*map(str, parts)] != [*map(str, wanted)]:
+        raise Declined(
+            f"its program returns {', '.join(map(str, parts))}, and ONNX's shape inference has "
+            f"{', '.join(map(str, wanted))}"
+        )
+    return made
 
 
 def function(name: str, names: list[str], types: Mapping[str, Type | Constant], body: Body) -> Any:

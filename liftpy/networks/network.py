@@ -12,6 +12,7 @@ from liftpy.compile import Kernel, compile_to_kernel
 from liftpy.constraints.device import Device
 from liftpy.errors import NetworkRefused, UnknownName, plural
 from liftpy.explore.optional import needing
+from liftpy.ir.expr import Program
 from liftpy.networks.graph import Graph, Operation, Unsupported, listed
 
 
@@ -87,19 +88,19 @@ class Network:
         until `close`. Tensors are copied to the device and back for each operation.
         """
 
-        def step(operation: Operation, arrays: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
-            found = self._kernel(operation, device)(*arrays)
+        def step(
+            _: Operation, program: Program, arrays: Sequence[NDArray[Any]]
+        ) -> Sequence[NDArray[Any]]:
+            found = self._kernel(program, device)(*arrays)
             return [*found] if isinstance(found, tuple) else [found]
 
         return by_onnx("evaluating").execute(self.graph, inputs, step, reference=reference)
 
-    def _kernel(self, operation: Operation, device: Device | str | None) -> Kernel:
-        """The kernel of an operation's program on a device."""
-        if operation.program is None:
-            raise NetworkRefused(str(operation.unsupported))
-        key = id(operation.program), str(device)
+    def _kernel(self, program: Program, device: Device | str | None) -> Kernel:
+        """The kernel of a program on a device."""
+        key = id(program), str(device)
         if key not in self._kernels:
-            self._kernels[key] = compile_to_kernel(operation.program, device=device)
+            self._kernels[key] = compile_to_kernel(program, device=device)
         return self._kernels[key]
 
     def close(self) -> None:
@@ -135,6 +136,7 @@ def network(
         raise NetworkRefused(
             f"{found.graph.name} has {plural(len(found.unsupported), 'node')} without a program:\n"
             f"{listed(found.unsupported)}\n"
-            "  with partial=True, the other nodes are imported and these are listed"
+            "  with partial=True, the other nodes are imported and these are listed",
+            found.unsupported,
         )
     return found

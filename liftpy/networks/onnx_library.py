@@ -217,13 +217,13 @@ def inlined(model: Model, name: str, kept: Container[str]) -> Model:
     return own
 
 
-def write_defaults(graph: onnx.GraphProto, opsets: Mapping[str, int]) -> None:
-    """Gives calls of ONNX's functions the attributes that they have by default.
+def write_defaults(graph: onnx.GraphProto, opsets: Mapping[str, int], kept: Container[str]) -> None:
+    """Gives calls of ONNX's functions, except those in `kept`, the attributes of their defaults.
 
     Neither the inliner nor shape inference does, for the attributes that the body refers to.
     """
     for node in graph.node:
-        schema = schema_of(node, opsets)
+        schema = None if node.op_type in kept else schema_of(node, opsets)
         if schema is not None and (schema.has_function or schema.has_context_dependent_function):
             given = {a.name for a in node.attribute}
             defaults = (a.default_value for n, a in schema.attributes.items() if n not in given)
@@ -330,20 +330,57 @@ def result_types(
         raise NetworkRefused(f"{what} ({node.op_type}): {error}") from error
 
 
+def with_old_defaults(node: NodeProto, opsets: Mapping[str, int]) -> NodeProto:
+    """The node with the default attributes of its version that a newer version has changed.
+
+    The reference evaluator has the newest defaults for all versions, as in the axis of Softmax.
+    """
+    schema = schema_of(node, opsets)
+    if schema is None or not defs.has(node.op_type, node.domain):
+        return node
+    newest = defs.get_schema(node.op_type, node.domain).attributes
+    given = {a.name for a in node.attribute}
+    found = onnx.NodeProto()
+    found.CopyFrom(node)
+    for name, attribute in schema.attributes.items():
+        own = attribute.default_value
+        if name not in given and name in newest and own.type and own != newest[name].default_value:
+            found.attribute.append(own)
+    return found
+
+
+UNEVALUATED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""The exceptions of the reference evaluator, which checks little before it computes."""
+
+
 def reference_results(
     node: NodeProto, opsets: Mapping[str, int], inputs: Mapping[str, NDArray[Any]]
 ) -> list[Any]:
-    """The outputs of a node by ONNX's reference evaluator."""
+    """The outputs of a node by ONNX's reference evaluator; NetworkRefused if it cannot."""
     graph = helper.make_graph(
-        [node],
+        [with_old_defaults(node, opsets)],
         "node",
         [helper.make_value_info(n, tensor_type(v)) for n, v in inputs.items()],
         [helper.make_empty_tensor_value_info(n) for n in node.output if n],
     )
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     model = helper.make_model(graph, opset_imports=imports)
-    with np.errstate(all="ignore"):
-        found = reference.ReferenceEvaluator(model).run(None, dict(inputs))
+    try:
+        with np.errstate(all="ignore"):
+            found = reference.ReferenceEvaluator(model).run(None, dict(inputs))
+    except UNEVALUATED as error:
+        what = node.name or a_few(node.output)
+        raise NetworkRefused(
+            f"{what} ({node.op_type}): ONNX's reference evaluator fails: {error}"
+        ) from error
     results = iter(list(found))
     return [next(results) if n else None for n in node.output]
 

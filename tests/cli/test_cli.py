@@ -37,6 +37,7 @@ COMMANDS = [
     "prove",
     "derive",
     "gradient",
+    "network",
     "winograd",
     "space",
     "explain",

@@ -136,6 +136,20 @@ def test_unsupported_nodes_are_named_all_at_once():
     np.testing.assert_allclose(found.evaluate([x], reference=True)["y"], wanted, rtol=1e-4)
 
 
+def test_a_shape_that_the_program_does_not_have_is_refused():
+    """Shape inference takes any shape of a Reshape whose input it cannot compute."""
+    nodes = [
+        node("Sqrt", "c", "five", "sqrt1"),
+        node("Cast", "five", "s", "cast1", to=TensorProto.INT64),
+        node("Reshape", "x s", "y", "reshape1"),
+    ]
+    made = model(nodes, [value("x", [6])], [value("y", [None])], c=np.float32([25]))
+    with pytest.raises(
+        NetworkRefused, match=r"reshape1 .*: its program returns \[6\]f32, and ONNX"
+    ):
+        lp.network(made)
+
+
 def test_functions_are_replaced_by_their_bodies():
     doubled = helper.make_function(
         "own", "Twice", ["a"], ["b"], [node("Add", "a a", "b")], [helper.make_opsetid("", 21)]

@@ -26,7 +26,7 @@ from liftpy.language.embedded.lang import (
     tanh,
     unequal,
 )
-from liftpy.networks.operators.layouts import broadcast, each
+from liftpy.networks.operators.layouts import aligned_map, broadcast, each
 from liftpy.networks.operators.node import Body, Node, decline, literal, operator
 
 Scalar = Callable[..., Any]
@@ -180,8 +180,14 @@ def where(node: Node) -> Body:
 @operator("PRelu")
 def prelu(node: Node) -> Body:
     """A slope of its own for negative elements."""
-    zero = literal(0, node.type())
-    return on_elements(node, lambda x, slope: select(x < zero, slope * x, x))
+    zero, rank = literal(0, node.type()), len(node.shape())
+
+    def sloped(x: Any, slope: Any) -> Any:
+        return select(x < zero, slope * x, x)
+
+    if node.version < 7 and node.shape(1) != (1,):  # a slope for each channel
+        return lambda x, slope: aligned_map(sloped, [(x, range(rank)), (slope, [1])], rank)
+    return on_elements(node, sloped)
 
 
 @operator("Clip")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any, TypeAlias
 
 from liftpy.ir.expr import Expr
@@ -84,16 +85,17 @@ def reshaped(x: Expr, old: Shape, new: Shape) -> Expr:
     inner = old[before : len(old) - after]
     wanted = new[before : len(new) - after]
 
-    def change(part: Any) -> Any:
-        if not inner:
-            part = repeat(1)(part)
-        for _ in inner[1:]:
-            part = join()(part)
-        for size in reversed(wanted[1:]):
-            part = split(size)(part)
-        return part if wanted else part[0]
+    steps: list[Change] = [] if inner else [repeat(1)]
+    steps += [join() for _ in inner[1:]]
+    steps += [split(size) for size in reversed(wanted[1:])]
+    if not wanted:
+        steps.append(lambda part: part[0])
+    return each(before, composed(steps))(x)
 
-    return each(before, change)(x)
+
+def composed(steps: Sequence[Change]) -> Change:
+    """One step after another; a single one is returned as it is, so that it prints as a word."""
+    return steps[0] if len(steps) == 1 else lambda x: reduce(lambda part, f: f(part), steps, x)
 
 
 def broadcast(f: Callable[..., Any], operands: Sequence[tuple[Expr, Shape]], shape: Shape) -> Expr:

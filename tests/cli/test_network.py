@@ -1,0 +1,74 @@
+"""`liftpy network`: the operations of a model; a node of a model as PROGRAM."""
+
+from pathlib import Path
+
+import pytest
+
+import liftpy as lp
+from tests.networks.models import convolutional, model, node, value
+
+
+@pytest.fixture
+def file():
+    """A model in the current folder, which is the test's own."""
+    Path("small.onnx").write_bytes(convolutional().SerializeToString())
+    return "small.onnx"
+
+
+def test_the_table_has_operations_programs_and_bytes(liftpy, file, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    said = liftpy("network", file, "--size", "N=2")
+    assert said.code == 0, said.err
+    rows = {line.split()[0]: line for line in said.out.splitlines() if line}
+    assert "Conv " in rows["conv1"]
+    assert "[2][3][11][13]f32, [5][3][3][3]f32, [5]f32 -> [2][5][6][7]f32" in rows["conv1"]
+    assert rows["conv2"].split()[-3] == rows["conv3"].split()[-3] == "#3"
+    assert "#6: data |> map(" in rows["reshape1"]
+    assert "10 operations, 9 distinct programs, opset 21" in said.out
+    assert "tensors: at least 5112 bytes" in said.out
+    assert "dynamic dimensions: N = 2" in said.out
+
+
+def test_json_is_the_graph(liftpy, file):
+    found = liftpy("network", file, "--json").json
+    network = lp.network(file)
+    assert [o["node"] for o in found["operations"]] == [o.name for o in network]
+    assert [o["live_bytes"] for o in found["operations"]] == [*network.graph.live_bytes]
+    assert lp.parse(found["programs"][0]) == network["conv1"].program
+    tensor = next(t for t in found["tensors"] if t["name"] == "r1")
+    assert (tensor["producer"], tensor["readers"]) == ("relu1", ["conv2", "add1"])
+    assert found["unsupported"] == []
+
+
+def test_unsupported_nodes_are_listed(liftpy):
+    nodes = [node("Erf", "x", "e", "erf1"), node("Relu", "e", "y", "relu1")]
+    made = model(nodes, [value("x", [3])], [value("y", [3])])
+    Path("erf.onnx").write_bytes(made.SerializeToString())
+    said = liftpy("network", "erf.onnx")
+    assert said.code == 0
+    assert "unsupported: 1 node\n  erf1 (Erf): it has no program" in said.out
+    assert liftpy("network", "erf.onnx", "--json").json["unsupported"][0]["operator"] == "Erf"
+    assert liftpy("show", "erf.onnx:relu1").code == 0
+    refused = liftpy("show", "erf.onnx:erf1")
+    assert refused.code == 1
+    assert "no program for erf1 (Erf): it has no program" in refused.err
+
+
+def test_a_node_is_a_program_of_every_command(liftpy, file):
+    shown = liftpy("show", f"{file}:dense1", "--size", "N=3")
+    assert shown.out.startswith("def gemm(a: [3][30]f32, const b: [7][30]f32, const c: [7]f32) =")
+    space = liftpy("space", f"{file}:dense1", "--size", "N=3", "--json").json
+    assert space["count"] > 10
+    assert liftpy("gradient", f"{file}:relu1", "--wrt", "x").code == 0
+
+
+def test_a_model_alone_and_an_unknown_node_are_refused(liftpy, file):
+    said = liftpy("show", file)
+    assert said.code == 1
+    assert "name one of its nodes, as in small.onnx:NODE; its nodes are: conv1, norm1" in said.err
+    said = liftpy("show", f"{file}:conv7")
+    assert said.code == 1
+    assert "no node 'conv7'; did you mean conv" in said.err
+    said = liftpy("network", "none.onnx")
+    assert (said.code, said.out) == (1, "")
+    assert "none.onnx cannot be read: No such file" in said.err

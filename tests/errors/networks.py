@@ -1,0 +1,146 @@
+"""One case for each refusal of a network."""
+
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper
+
+import liftpy as lp
+from liftpy.cli.networks import program_of_node
+from liftpy.networks.backend import LiftpyBackend
+from tests.networks.models import convolutional, model, node, one, value
+
+Case = Callable[[Path], object]
+X = np.zeros((1, 3, 11, 13), np.float32)
+
+
+def relu(**more):
+    return model([node("Relu", "x", "y", "relu1")], [value("x", [3])], [value("y", [3])], **more)
+
+
+def with_initializers(*tensors):
+    made = relu()
+    made.graph.initializer.extend(tensors)
+    return made
+
+
+def external(folder, **entries):
+    tensor = TensorProto(name="c", data_type=1, dims=[3], data_location=TensorProto.EXTERNAL)
+    for key, given in entries.items():
+        tensor.external_data.add(key=key, value=given)
+    made = model([node("Add", "x c", "y")], [value("x", [3])], [value("y", [3])])
+    made.graph.initializer.append(tensor)
+    (folder / "weights").write_bytes(bytes(8))
+    (folder / "model.onnx").write_bytes(made.SerializeToString())
+    return lp.network(folder / "model.onnx")
+
+
+def two_nodes_with_one_output():
+    nodes = [node("Relu", "x", "y", "relu1"), node("Neg", "x", "y", "neg1")]
+    return model(nodes, [value("x", [3])], [value("y", [3])])
+
+
+def reshaped(*more):
+    """A Reshape to a shape that is an input, and other nodes."""
+    inputs = [value("x", [6]), value("s", [2], TensorProto.INT64)]
+    return model(
+        [node("Reshape", "x s", "r", "reshape1"), *more], inputs, [value("y", [None, None])]
+    )
+
+
+def a_folded_shape_that_does_not_fit():
+    nodes = [
+        node("Sqrt", "c", "five", "sqrt1"),
+        node("Cast", "five", "s", "cast1", to=TensorProto.INT64),
+        node("Reshape", "x s", "r", "reshape1"),
+        node("MatMul", "r w", "y", "matmul1"),
+    ]
+    constants = {"c": np.float32([9, 4]), "w": np.zeros((5, 7), np.float32)}
+    return model(nodes, [value("x", [6])], [value("y", [None, None])], **constants)
+
+
+def foreign():
+    call = helper.make_node("Fused", ["x"], ["y"], "fused1", domain="com.other")
+    imports = [helper.make_opsetid("com.other", 1)]
+    return model([call], [value("x", [3])], [value("y", [3])], imports=imports)
+
+
+def in_little_memory(made):
+    with mock.patch("liftpy.networks.onnx_library.available", return_value=1000):
+        lp.network(made)
+
+
+def node_of(folder, made, name):
+    (folder / "small.onnx").write_bytes(made.SerializeToString())
+    return program_of_node("small.onnx", name, {})
+
+
+def dynamic():
+    return model([node("Relu", "x", "y")], [value("x", ["N", "H"])], [value("y", [None, None])])
+
+
+CASES: dict[str, Case] = {
+    "network_alone": lambda folder: node_of(folder, convolutional(), ""),
+    "network_node_without_a_program": lambda folder: node_of(folder, one("Erf", (3,)), "op"),
+    "network_unknown_node": lambda _: lp.network(convolutional())["conv7"],
+    "network_with_unsupported_nodes": lambda _: lp.network(one("Erf", (3,))),
+    "network_evaluated_with_unsupported_nodes": lambda _: lp.network(
+        one("Erf", (3,)), partial=True
+    ).evaluate([X]),
+    "network_backend_of_unsupported_nodes": lambda _: LiftpyBackend.prepare(one("Erf", (3,))),
+    "network_backend_of_another_device": lambda _: LiftpyBackend.prepare(relu(), "CUDA"),
+    "network_backend_run_of_unsupported_nodes": lambda _: LiftpyBackend.prepare(
+        reshaped(node("Erf", "r", "y", "erf1"))
+    ).run([np.zeros(6, np.float32), np.int64([2, 3])]),
+    "network_wrong_number_of_inputs": lambda _: lp.network(convolutional()).evaluate([X, X]),
+    "network_missing_input": lambda _: lp.network(convolutional()).evaluate({}),
+    "network_input_of_another_shape": lambda _: lp.network(convolutional()).evaluate([X[0]]),
+    "network_value_of_an_unknown_input": lambda _: lp.network(relu(), values={"z": 1}),
+    "network_size_zero": lambda _: lp.network(dynamic(), sizes={"H": 0}),
+    "network_unknown_shape": lambda _: lp.network(dynamic()),
+    "network_unknown_size": lambda _: lp.network(dynamic(), sizes={"H": 2, "W": 3}),
+    "network_truncated": lambda _: lp.network(convolutional().SerializeToString()[:1001]),
+    "network_without_a_graph": lambda _: lp.network(ModelProto(ir_version=8).SerializeToString()),
+    "network_with_external_data_in_bytes": lambda folder: lp.network(
+        with_initializers(
+            TensorProto(name="c", data_type=1, dims=[3], data_location=TensorProto.EXTERNAL)
+        )
+    ),
+    "network_with_external_data_outside": lambda folder: external(folder, location="../secret"),
+    "network_with_external_data_at_a_word": lambda folder: external(
+        folder, location="weights", offset="many"
+    ),
+    "network_with_external_data_too_short": lambda folder: external(
+        folder, location="weights", length="12"
+    ),
+    "network_of_an_unknown_opset": lambda _: lp.network(relu(opset=99)),
+    "network_with_a_cycle": lambda _: lp.network(
+        model(
+            [node("Add", "x b", "a", "add1"), node("Relu", "a", "b", "relu1")],
+            [value("x", [3])],
+            [value("b", [3])],
+        )
+    ),
+    "network_with_one_initializer_twice": lambda _: lp.network(
+        with_initializers(*[TensorProto(name="c", data_type=1, dims=[1], float_data=[2])] * 2)
+    ),
+    "network_with_one_output_twice": lambda _: lp.network(two_nodes_with_one_output()),
+    "network_with_a_negative_length": lambda _: lp.network(
+        with_initializers(TensorProto(name="c", data_type=1, dims=[-5]))
+    ),
+    "network_with_an_unknown_type": lambda _: lp.network(
+        with_initializers(TensorProto(name="c", data_type=99, dims=[5]))
+    ),
+    "network_larger_than_memory": lambda _: in_little_memory(
+        with_initializers(TensorProto(name="c", data_type=1, dims=[7, 1001]))
+    ),
+    "network_with_shapes_that_do_not_fit": lambda _: lp.network(one("MatMul", (2, 3), (5, 7))),
+    "network_with_a_folded_shape_that_does_not_fit": lambda _: lp.network(
+        a_folded_shape_that_does_not_fit()
+    ),
+    "network_that_the_reference_cannot_evaluate": lambda _: lp.network(
+        foreign(), partial=True
+    ).evaluate([np.zeros(3, np.float32)], reference=True),
+}
