@@ -1,0 +1,65 @@
+"""ONNX's backend tests that must pass: those in passing.txt (`make conformance` writes it)."""
+
+import warnings
+
+import numpy as np
+import pytest
+from onnx.backend.test import BackendTest
+
+from liftpy.errors import NetworkRefused
+from liftpy.networks.backend import LiftpyBackend
+from tests.docs.pages import Shape, run_page
+from tests.networks.conformance import PAGE, PASSING, operators_table, section, wrapped
+from tests.networks.models import convolutional, one
+
+NAMES = PASSING.read_text(encoding="utf-8").split()
+
+
+def chosen_tests():
+    """The test classes of onnx with the tests in the list alone; others would be skipped."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # casts of NumPy overflow in some cases
+        classes = BackendTest(LiftpyBackend, __name__).test_cases
+    wanted = {f"{name}_cpu" for name in NAMES}
+    for found in classes.values():
+        for name in [n for n in vars(found) if n.startswith("test_")]:
+            if name in wanted:
+                wanted.remove(name)
+            else:
+                delattr(found, name)
+    assert not wanted, "onnx has no such cases any more"
+    return classes
+
+
+globals().update(chosen_tests())
+
+
+def test_the_list_has_many_cases():
+    assert len(NAMES) == len(set(NAMES)) > 1100
+
+
+def test_the_page_has_the_operators():
+    """`make conformance` writes it."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert section(page, "operators") == wrapped(operators_table())
+    passed = [int(row.split("|")[2]) for row in section(page, "conformance").splitlines()[4:8]]
+    assert sum(passed) == len(NAMES)
+
+
+def test_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_page(PAGE, tmp_path, checker=Shape()) > 8
+
+
+def test_a_backend_runs_a_model_and_refuses_what_has_no_program():
+    x = np.random.default_rng(2).standard_normal((1, 3, 11, 13)).astype(np.float32)
+    rep = LiftpyBackend.prepare(convolutional())
+    (found,) = rep.run([x])
+    np.testing.assert_array_equal(found, rep.network.evaluate([x])["y"])
+    with pytest.raises(NetworkRefused, match=r"op \(Erf\)") as refused:
+        LiftpyBackend.prepare(one("Erf", (3,)))
+    assert [u.operator for u in refused.value.unsupported] == ["Erf"]
+    assert LiftpyBackend.supports_device("CPU")
+    assert not LiftpyBackend.supports_device("CUDA:0")
+    with pytest.raises(NetworkRefused, match="not on CUDA"):
+        LiftpyBackend.prepare(convolutional(), "CUDA")
