@@ -99,6 +99,8 @@ class Blocks:
                 self.frame.indexed |= part.names - {lane}
             elif part.kind == "lanes":
                 self.fold_lanes(part, width if apart else ONE)
+            elif part.kind == "one of":
+                self.choose_one(part, width if lane in part.names else ONE)
             elif part.kind == "load":
                 row = not apart and is_row(part.index, lane)
                 self.declare(reading.bare, lane, ONE if row else width)
@@ -129,6 +131,19 @@ class Blocks:
         vectors = max(made[0], sum(made[1:]))
         steps = term.width if repeated(step) else ZERO
         self.frame.each = self.frame.each + times * (vectors + steps)
+
+    def choose_one(self, term: Term, times: Nat) -> None:
+        """Count the variables through which the elements are read that one is chosen from.
+
+        What all of them mention is held in a variable.
+        """
+        (element,) = term.parts
+        own = [p for p in (element, *reached(element)) if term.place in p.names]
+        self.share([q for p in own for q in p.parts if q.parts and term.place not in q.names])
+        if times == ONE:
+            self.emit(element, term.place, term.width, apart=True)
+        else:
+            self.branch(lambda: self.emit(element, term.place, term.width, apart=True), times)
 
     def declare(self, reading: Reading, lane: str, count: Nat, *, again: bool = False) -> None:
         """Count variables; those of a stable term are declared once for all that it depends on.

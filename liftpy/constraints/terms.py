@@ -15,6 +15,7 @@ from liftpy.ir.types import Type
 
 Names: TypeAlias = frozenset[str]
 NOTHING: Names = frozenset()
+OUTSIDE = {"lanes": 1, "one of": 0}  # how many parts do not depend on the term's own variable
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -22,8 +23,9 @@ class Term:
     """A scalar: what it is computed from, and the variables that it depends on.
 
     kind: "load" for memory that is only read, the kind of another memory, "choice", "lanes", "op",
-    "number". `place` is the memory, or the variable of the `width` lanes that are folded. Terms
-    that differ only in their indices have the same `shape`.
+    "number", or "one of" for one of `width` elements that comparisons choose. `place` is the
+    memory, or the variable of the `width` lanes that are folded or elements that are chosen from.
+    Terms that differ only in their indices have the same `shape`.
     """
 
     kind: str
@@ -152,8 +154,28 @@ class TermReader(ByName):
         element = xs[place]
         if any(part.kind == "private" and name in part.names for part in scalars_of(element)):
             self.compare(xs.length)  # comparisons choose a register: all components share them
-            element = xs[ZERO]
+            element = shaped(xs[var(name, 0)], lambda term: self.one_of(term, name, xs.length))
         return shaped(element, lambda term: self.operate("select", (inside, term, self.number)))
+
+    def one_of(self, element: Term, name: str, count: NatLike) -> Term:
+        """One of `count` elements, whose indices differ in a variable; each of them is read."""
+        if name not in element.names:
+            return element
+
+        def make() -> Term:
+            names, shape = element.names - {name}, self.shape("one of", (element,))
+            width = nat(count)
+            return Term(
+                "one of",
+                (element,),
+                names,
+                place=name,
+                stable=element.stable,
+                width=width,
+                shape=shape,
+            )
+
+        return self.one(("one of", name, element), make)
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         """Rules are not compiled."""
@@ -228,7 +250,8 @@ def readings(term: Term, block: str, block_of: Callable[[Term, str], str]) -> It
 
     A term that is read behind other guards is computed again (Note [Behind a condition] in
     `liftpy.loops.reading`). `block_of` gives the block in which a term that is read in a block is
-    computed. The lanes of a fold are not included: they are read as a vector.
+    computed. The lanes of a fold and the elements that one is chosen from are not included: they
+    are read in ways of their own.
     """
     waiting = [Reading(term, (), block_of(term, block))]
     seen = set(waiting)
@@ -236,7 +259,7 @@ def readings(term: Term, block: str, block_of: Callable[[Term, str], str]) -> It
         reading = waiting.pop()
         yield reading
         part, guards, inner = reading
-        for k, p in enumerate(part.parts[:1] if part.kind == "lanes" else part.parts):
+        for k, p in enumerate(part.parts[: OUTSIDE.get(part.kind)]):
             behind = guards
             if part.condition is not None:
                 behind = (*guards, Guard(part.condition, k == 0, part.parts[1]))

@@ -103,6 +103,13 @@ def test_a_fold_that_each_column_of_lanes_would_repeat_has_no_valid_point() -> N
              zip(ys, ys) |> map(y =>
                let a = (let i = y.0 |> iterate(3, _ => 1) in i - i) in
                let b = (let c = twice(a, a) in select(c <= 2, 2, c)) in b - b))""",
+        """def p(xs: [4][2]i32) = generate(5, i => xs
+             |> map(row => row |> scan((s, x) => s + x, 0))
+             |> map(row => row |> map(x => let small = x < 2 in select(small, small, false)))
+             |> at(i))""",
+        """def p(xs: [5]i32, ys: [3]f32, zs: [3]f32) = xs |> map(i => let j = i + 1 in
+             zip(ys |> scan((s, y) => s + y, 0), zs)
+             |> map((s, z) => let y = s * z in z * y + y * (y - z)) |> at(j))""",
     ],
 )
 def test_a_program_of_few_statements_is_within_its_bound(text: str) -> None:
@@ -111,7 +118,8 @@ def test_a_program_of_few_statements_is_within_its_bound(text: str) -> None:
     In a fold that reads an outer accumulator, that is kept until the inner fold has ended, and is
     then assigned. What is loaded in a loop, and mentioned by a variable that is declared outside of
     the loop, is loaded again there. A variable of a value that an iteration overwrites is computed
-    in each pass of an unrolled loop.
+    in each pass of an unrolled loop. Where an index that is data chooses a register, the variables
+    of all elements are computed.
     """
     holds(drawn(parse(text), 1))
 
