@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from liftpy.constraints.terms import Names, Reading, Term, TermReader, reached, readings, repeated
 from liftpy.ir.nat import ONE, ZERO, Nat, var
@@ -14,6 +15,14 @@ from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 
 MOST_READINGS = 1 << 16  # of a stored value; code with more is too long anyway
+
+
+class Lanes(NamedTuple):
+    """How a term is read: the variable and the number of lanes, and whether each lane is apart."""
+
+    lane: str
+    width: Nat
+    apart: bool
 
 
 @dataclass
@@ -40,10 +49,15 @@ class Blocks:
         self.read = TermReader()
         self.shared: set[Term] = set()
         self.shapes: set[int] = set()
+        self.unrolled_counters: set[str] = set()
+        self.conditions: set[Names] = set()
         self.begin()
 
     def begin(self) -> None:
-        """Begin a kernel; keep the shared terms that an earlier pass over it found."""
+        """Begin a kernel; keep what an earlier pass over it found.
+
+        These are the terms that are shared, and the counters of loops that are unrolled.
+        """
         self.frames = [Frame()]
         self.number = 0
 
@@ -90,11 +104,25 @@ class Blocks:
     def emit(self, term: Term, lane: str = "", width: Nat = ONE, *, apart: bool = False) -> None:
         """Count the variables through which a term is read; `apart` reads each lane separately."""
         self.share(repeated(term))
-        for count, reading in enumerate(readings(term, self.block, self.block_of)):
+        self.emit_readings(
+            Reading(term, (), self.block_of(term, self.block)), Lanes(lane, width, apart), {}
+        )
+
+    def emit_readings(
+        self, start: Reading, lanes: Lanes, alternatives: dict[Reading, Frame]
+    ) -> None:
+        """`emit` for a term behind guards; `alternatives` has what is known of decided choices."""
+        lane, width, apart = lanes
+        for count, reading in enumerate(readings(start, self.block_of, self.is_decided)):
             part, guards, _ = reading
             if count > MOST_READINGS:
                 self.frame.each = self.frame.each + count
                 return
+            if part.condition is not None:
+                self.conditions.add(part.condition[0].names())
+            if self.is_decided(part):
+                self.choose_by_counters(reading, lanes, alternatives)
+                continue
             if part.kind == "private":
                 self.frame.indexed |= part.names - {lane}
             elif part.kind == "lanes":
@@ -109,6 +137,55 @@ class Blocks:
             if self.is_shared(part) and (guards or not (part.kind == "choice" and part.stable)):
                 by_lane = apart or guards
                 self.declare(reading, lane, width if by_lane else ONE, again=apart)
+
+    def is_decided(self, term: Term) -> bool:
+        """Whether a term is a choice whose condition has a known value in each unrolled block."""
+        return term.condition is not None and term.condition[0].names() <= self.unrolled_counters
+
+    @property
+    def has_decided_choices(self) -> bool:
+        """Whether another pass over the kernel would find choices that unrolling decides."""
+        return any(names and names <= self.unrolled_counters for names in self.conditions)
+
+    def choose_by_counters(
+        self, choice: Reading, lanes: Lanes, alternatives: dict[Reading, Frame]
+    ) -> None:
+        """Count a choice of which each block of an unrolled loop has one alternative only."""
+        made = alternatives.get(choice)
+        if made is None:
+            term, guards, block = choice
+            if self.is_shared(term):
+                self.share([p for p in term.parts if p.parts])
+            frames: list[Frame] = []
+            for part in term.parts:
+                self.frames.append(Frame())
+                start = Reading(part, guards, block if guards else self.block_of(part, block))
+                self.emit_readings(start, lanes, alternatives)
+                frames.append(self.frames.pop())
+            made = alternatives[choice] = self.longest(term, *frames)
+        self.frame.each = self.frame.each + made.each
+        self.frame.once |= made.once
+        self.frame.indexed |= made.indexed
+
+    def longest(self, choice: Term, then: Frame, otherwise: Frame) -> Frame:
+        """A block of as many statements as the longer of two; variables of both are paired."""
+        each = then.each if then.each == otherwise.each else then.each + otherwise.each
+        made = Frame(each=each, once=then.once, indexed=then.indexed | otherwise.indexed)
+        left = {key: found for key, found in then.once.items() if key not in otherwise.once}
+        for key, (names, count) in otherwise.once.items():
+            pair = next((k for k in left if left[k][1] == count and k[1:] == key[1:]), None)
+            if key in then.once or pair is None:
+                made.once[key] = names, count
+                continue
+            paired = self.paired(choice, pair.term, key.term)
+            made.once[pair._replace(term=paired)] = names | left.pop(pair)[0], count
+            del made.once[pair]
+        return made
+
+    def paired(self, choice: Term, one: Term, other: Term) -> Term:
+        """A term for the variable that holds one of two terms, whichever a choice reads."""
+        names = one.names | other.names
+        return self.read.one(("paired", choice, one, other), lambda: Term("number", names=names))
 
     def share(self, terms: Iterable[Term]) -> None:
         """Hold terms in variables from now on, because they are mentioned more than once."""
@@ -236,6 +313,7 @@ class Blocks:
         outer = self.frame
         outer.indexed |= made.indexed - {counter}
         if unroll or counter in made.indexed:
+            self.unrolled_counters.add(counter)
             outer.each = outer.each + made.each * length
             for reading, (names, count) in made.once.items():
                 key = reading

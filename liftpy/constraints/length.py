@@ -396,5 +396,7 @@ def _length(body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
     found = Length(demand(body))
     every = found.statements(body, reads, writes)
     # A value that a later statement mentions again is held in a variable in earlier statements too,
-    # because these follow it in the next iteration of a loop.
-    return found.statements(body, reads, writes) if found.shared else every
+    # because these follow it in the next iteration of a loop. Which choices are decided is known
+    # once all loops that are unrolled are.
+    again = found.shared or found.has_decided_choices
+    return found.statements(body, reads, writes) if again else every

@@ -245,20 +245,24 @@ def repeated(term: Term) -> set[Term]:
     return again
 
 
-def readings(term: Term, block: str, block_of: Callable[[Term, str], str]) -> Iterator[Reading]:
-    """Yield a term and those it is computed from, once for each way in which code reads them.
+def readings(
+    start: Reading, block_of: Callable[[Term, str], str], decided: Callable[[Term], bool]
+) -> Iterator[Reading]:
+    """Yield a reading and those it is computed from, once for each way in which code reads them.
 
     A term that is read behind other guards is computed again (Note [Behind a condition] in
     `liftpy.loops.reading`). `block_of` gives the block in which a term that is read in a block is
-    computed. The lanes of a fold and the elements that one is chosen from are not included: they
-    are read in ways of their own.
+    computed. The lanes of a fold, the elements that one is chosen from, and the alternatives of a
+    `decided` choice are not included: they are read in ways of their own.
     """
-    waiting = [Reading(term, (), block_of(term, block))]
+    waiting = [start]
     seen = set(waiting)
     while waiting:
         reading = waiting.pop()
         yield reading
         part, guards, inner = reading
+        if decided(part):
+            continue
         for k, p in enumerate(part.parts[: OUTSIDE.get(part.kind)]):
             behind = guards
             if part.condition is not None:
