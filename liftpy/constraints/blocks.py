@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from liftpy.constraints.terms import Names, Reading, Term, TermReader, reached, readings, repeated
+from liftpy.constraints.terms import (
+    Names,
+    Reading,
+    Term,
+    TermReader,
+    counters_of,
+    reached,
+    readings,
+    repeated,
+)
 from liftpy.ir.nat import ONE, ZERO, Nat, var
 from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
@@ -119,7 +128,7 @@ class Blocks:
                 self.frame.each = self.frame.each + count
                 return
             if part.condition is not None:
-                self.conditions.add(part.condition[0].names())
+                self.conditions.add(counters_of(part.condition))
             if self.is_decided(part):
                 self.choose_by_counters(reading, lanes, alternatives)
                 continue
@@ -140,7 +149,8 @@ class Blocks:
 
     def is_decided(self, term: Term) -> bool:
         """Whether a term is a choice whose condition has a known value in each unrolled block."""
-        return term.condition is not None and term.condition[0].names() <= self.unrolled_counters
+        known = self.unrolled_counters
+        return term.condition is not None and counters_of(term.condition) <= known
 
     @property
     def has_decided_choices(self) -> bool:

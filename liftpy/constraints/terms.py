@@ -15,6 +15,7 @@ from liftpy.ir.types import Type
 
 Names: TypeAlias = frozenset[str]
 NOTHING: Names = frozenset()
+CLIP = "clip "  # the start of the names that mark clamped indices
 OUTSIDE = {"lanes": 1, "one of": 0}  # how many parts do not depend on the term's own variable
 
 
@@ -74,6 +75,7 @@ class TermReader(ByName):
     def __init__(self) -> None:
         self.terms: dict[object, Term] = {}
         self.shapes: dict[object, int] = {}
+        self.clips: dict[tuple[Nat, Nat], int] = {}
         self.hold: Callable[[Term], Term] = lambda term: term
         self.compare: Callable[[NatLike], None] = lambda _: None
 
@@ -108,8 +110,12 @@ class TermReader(ByName):
         return nat(index), nat(length)
 
     def clip(self, index: Nat, of: Pull) -> Nat:
-        """The index itself."""
-        return index
+        """The index, marked unless it is a number: it may differ from it where it is clamped."""
+        place = nat(index)
+        if place.constant is not None:
+            return place
+        number = self.clips.setdefault((place, nat(of.length)), len(self.clips))
+        return place + var(f"{CLIP}{number}", 0)
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
         """A guarded term."""
@@ -188,6 +194,11 @@ class TermReader(ByName):
     def scan(self, length: NatLike, init: Value, step: Callable[[Any, Value], Value]) -> Pull:
         """Scans are stored before they are read."""
         return Pull(length, lambda i: step(i, init))
+
+
+def counters_of(condition: tuple[Nat, Nat]) -> Names:
+    """The variables that a condition depends on."""
+    return frozenset(n for n in condition[0].names() if not n.startswith(CLIP))
 
 
 def scalars_of(value: Value) -> Iterator[Term]:

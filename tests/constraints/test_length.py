@@ -110,6 +110,9 @@ def test_a_fold_that_each_column_of_lanes_would_repeat_has_no_valid_point() -> N
         """def p(x: f32, xs: [7][1][6]f32) = concat(xs, xs) |> map(rows => let held =
              ((let r = rows in r |> map(y => concat(concat(y, y), concat(y, y))))
                |> map(y => y |> scan((a, x) => x, 0) |> splitAt(1) |> get(0)), rows) in x)""",
+        """def p(xs: [6]f32) = zip(
+             concat(xs |> map(x => x |> iterate(2, y => y * 2)) |> take(2),
+                    xs |> map(x => x |> iterate(2, y => y * 2)) |> drop(2)), xs) |> slide(3, 1)""",
         """def p(xs: [4][2]i32) = generate(5, i => xs
              |> map(row => row |> scan((s, x) => s + x, 0))
              |> map(row => row |> map(x => let small = x < 2 in select(small, small, false)))
@@ -126,8 +129,8 @@ def test_a_program_of_few_statements_is_within_its_bound(text: str) -> None:
     then assigned. What is loaded in a loop, and mentioned by a variable that is declared outside of
     the loop, is loaded again there. A variable of a value that an iteration overwrites is computed
     in each pass of an unrolled loop. Where an index that is data chooses a register, the variables
-    of all elements are computed. Nor does it count much that is not emitted: a pass of an unrolled
-    loop reads one part of a concatenation only.
+    of all elements are computed. An index that is clamped reads an element of its own. Nor does it
+    count much that is not emitted: a pass of an unrolled loop reads one part of a concatenation.
     """
     holds(drawn(parse(text), 1))
 
