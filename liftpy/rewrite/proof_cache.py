@@ -16,11 +16,12 @@ import dataclasses
 import hashlib
 import inspect
 import json
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, cast
+from types import NoneType
+from typing import Any
 
 from liftpy.ir.nat import Atom, Nat
 from liftpy.rewrite.rule import Rule, ValueVar, sizes_of
@@ -180,33 +181,46 @@ def law_of(rule: Rule) -> str:
 
 def structure(value: Any) -> Any:
     """A value as nested tuples of names and numbers, independent of how it prints."""
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    match value:
-        case ValueVar():
-            return kind, value.name
-        case None | bool() | int() | float() | str():
-            return value
-        case tuple() | list():
-            return tuple(map(structure, cast("tuple[Any, ...]", value)))
-        case Nat():
-            terms = ((structure(m), c) for m, c in value.terms.items())
-            return kind, tuple(sorted(terms, key=repr))
-        case Atom():
-            return kind, *map(structure, value.identity)
-        case Mapping():
-            pairs = cast("Mapping[Any, Any]", value).items()
-            return kind, tuple((structure(k), structure(v)) for k, v in pairs)
-        case _ if dataclasses.is_dataclass(value):
-            return kind, *((name, structure(part)) for name, part in given(value))
-        case _:
-            return kind, repr(value)
+    return structure_in(type(value))(value)
 
 
-def given(value: Any) -> Iterator[tuple[str, Any]]:
-    """The fields that determine a value; the others follow from them."""
-    for f in dataclasses.fields(value):
-        if f.compare:
-            yield f.name, getattr(value, f.name)
+@cache
+def structure_in(cls: type) -> Callable[[Any], Any]:
+    """`structure` for the values of one class: a rule has thousands of parts, of few classes."""
+    kind = f"{cls.__module__}.{cls.__qualname__}"
+    if issubclass(cls, ValueVar):
+        return lambda value: (kind, value.name)
+    if issubclass(cls, NoneType | bool | int | float | str):
+        return lambda value: value
+    if issubclass(cls, tuple | list):
+        return lambda value: tuple(map(structure, value))
+    if issubclass(cls, Nat):
+        return structure_of_nat
+    if issubclass(cls, Atom):
+        return lambda value: (kind, *map(structure, value.identity))
+    if issubclass(cls, Mapping):
+        return lambda value: (
+            kind,
+            tuple((structure(k), structure(v)) for k, v in value.items()),
+        )
+    if dataclasses.is_dataclass(cls):
+        names = given(cls)
+        return lambda value: (kind, *((n, structure(getattr(value, n))) for n in names))
+    return lambda value: (kind, repr(value))
+
+
+@lru_cache(maxsize=1 << 12)
+def structure_of_nat(number: Nat) -> Any:
+    """`structure` for a natural: the same few sizes are in most types of a rule."""
+    terms = [(structure(m), c) for m, c in number.terms.items()]
+    kind = f"{Nat.__module__}.{Nat.__qualname__}"
+    return kind, tuple(sorted(terms, key=repr) if len(terms) > 1 else terms)
+
+
+@cache
+def given(cls: type) -> tuple[str, ...]:
+    """The fields that determine a value of a dataclass; the others follow from them."""
+    return tuple(f.name for f in dataclasses.fields(cls) if f.compare)
 
 
 @cache
@@ -217,28 +231,32 @@ def classes_in(rule: Rule) -> frozenset[type]:
 
 def kinds(value: Any) -> Iterator[type]:
     """The classes of a value and of its parts."""
-    match value:
-        case None | bool() | int() | str():
-            return
-        case tuple() | list():
-            for part in cast("tuple[Any, ...]", value):
-                yield from kinds(part)
-        case Nat():
-            yield Nat
-            yield from kinds(tuple(value.atoms()))
-        case Atom():
-            yield type(value)
-            yield from kinds(value.parts())
-        case Mapping():
-            yield from kinds(tuple(cast("Mapping[Any, Any]", value).items()))
-        case _ if dataclasses.is_dataclass(value):
-            yield type(value)
-            for _, part in given(value):
-                yield from kinds(part)
-        case float() if type(value) is float:
-            return
-        case _:
-            yield type(value)
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        counts, parts = parts_in(type(part))
+        if counts:
+            yield type(part)
+        waiting += parts(part)
+
+
+@cache
+def parts_in(cls: type) -> tuple[bool, Callable[[Any], Iterable[Any]]]:
+    """Whether `kinds` has a class, and the parts of its values that have classes, too."""
+    if issubclass(cls, NoneType | bool | int | str) or cls is float:
+        return False, lambda _: ()
+    if issubclass(cls, tuple | list):
+        return False, lambda value: value
+    if issubclass(cls, Nat):
+        return True, lambda value: value.atoms()
+    if issubclass(cls, Atom):
+        return True, lambda value: value.parts()
+    if issubclass(cls, Mapping):
+        return False, lambda value: (part for pair in value.items() for part in pair)
+    if dataclasses.is_dataclass(cls):
+        names = given(cls)
+        return True, lambda value: (getattr(value, name) for name in names)
+    return True, lambda _: ()
 
 
 # --- admission -----------------------------------------------------------------------------------
