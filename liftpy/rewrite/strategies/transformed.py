@@ -167,14 +167,18 @@ def applies(tiling: Tiling, expr: Expr) -> bool:
 def winograd(tiling: Tiling) -> Strategy:
     """Compute the correlations by the rule of a tiling, below the layouts of the result."""
     if tiling.hybrid:
-        return seq(attempt(fused_inward), in_parts(tiling))
+        return seq(FUSED_INWARD, in_parts(tiling))
 
     def computed(how: Strategy) -> Strategy:
         return seq(lambda expr: at_path(maker(expr), how)(expr), named_outside)
 
     one = seq(computed(whole(tiling)), finished)
     many = seq(computed(each_of_many(tiling)), attempt(finished))
-    return seq(attempt(fused_inward), choose(one, many))
+    return seq(FUSED_INWARD, choose(one, many))
+
+
+FUSED_INWARD = remembered(attempt(fused_inward), 64)
+"""`fused_inward` where it succeeds, done once for all tilings of a program's values."""
 
 
 def in_parts(tiling: Tiling) -> Strategy:
@@ -275,8 +279,8 @@ def each_of_many(tiling: Tiling) -> Strategy:
         if not working_map(expr):
             return Failure("winograd", "no map makes the result")
         joined = seq(together(tiling), by_rule(tiling))
-        exchanged = seq(map_outside, lambda e: at_path(maker(e), apart(tiling))(e))
-        return seq(one_map, choose(joined, exchanged, apart(tiling)))(expr)
+        exchanged = seq(MAP_OUTSIDE, lambda e: at_path(maker(e), apart(tiling))(e))
+        return seq(ONE_MAP, choose(joined, exchanged, apart(tiling)))(expr)
 
     return run
 
@@ -295,6 +299,10 @@ VIEWS_INLINED = where(
     lambda e: is_let(e) and not computes(at(e, (0,))), rule("let_inline"), "named view"
 )
 
+ONE_MAP = remembered(one_map, 64)
+MAP_OUTSIDE = remembered(map_outside, 64)
+"""What does not depend on the tiling is done once for all of them."""
+
 
 def together(tiling: Tiling) -> Strategy:
     """`in_tiles` in the function of a map, with the tiles of all of its elements in one array."""
@@ -303,7 +311,7 @@ def together(tiling: Tiling) -> Strategy:
     def run(expr: Expr) -> Result:
         if not working_map(expr):
             return Failure("winograd", "no map makes the result")
-        inner = choose(in_tiles(tiling), seq(one_map, together(tiling)))
+        inner = choose(in_tiles(tiling), seq(ONE_MAP, together(tiling)))
         return seq(lambda e: at_path((1, *maker(at(e, (1,)))), inner)(e), below(join))(expr)
 
     return run
