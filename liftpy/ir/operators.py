@@ -2,6 +2,7 @@
 
 A new operator is a record here. Its derivative is in `gradient/derivatives.py`, and what its
 arithmetic needs in C besides an operator symbol or a function is in `opencl/scalars.py`.
+CONTRIBUTING lists the files.
 """
 
 from __future__ import annotations
@@ -34,7 +35,13 @@ class OperatorRecord:
     condition of `select` is not counted among them.) If `truth`, the result is a truth value, else
     a value of the operands' type. `reference` is the operator on Python numbers, which do not wrap
     around; the numbers of the language do if they are integers and the operator `wraps`. `neutral`
-    is the right operand with which it changes nothing; on the left, only if it is `commutative`.
+    is the right operand with which it changes nothing; on the left, only if it is `commutative`. If
+    it is `idempotent`, equal operands are the result.
+
+    `zero` names the operands that have to be 0 for the result to be 0: any of them, all of them,
+    the first one, or both values of `select`. (`0 / x` is 0 where it is a number.) The operator is
+    `finite` if its result is for finite operands, apart from the overflow of arithmetic; `/` is if
+    it divides by a constant other than 0. `cost` is the assumed time in multiply-adds.
 
     Libraries are not imported here: a field holds a name. `numpy` is a function of NumPy; it is
     empty if no function agrees on all types (`semantics/operations.py`). `c` is an operator symbol
@@ -57,6 +64,10 @@ class OperatorRecord:
     neutral: float | None = None
     commutative: bool = False
     wraps: bool = False
+    idempotent: bool = False
+    zero: Literal["", "any", "all", "first", "branches"] = ""
+    finite: bool = False
+    cost: int = 1
 
 
 # --- the reference ------------------------------------------------------------------------------
@@ -107,11 +118,32 @@ def arithmetic(
     return OperatorRecord(name, 2, "numbers", reference, numpy, c or name, **fields)
 
 
-def of_floats(
-    name: str, reference: Callable[..., Any], numpy: str = "", arity: int = 1
+def extremum(
+    name: str, reference: Callable[..., Any], numpy_and_c: str, neutral: float
 ) -> OperatorRecord:
-    """A function of floats, which has the same name everywhere, or another one in NumPy."""
-    return OperatorRecord(name, arity, "floats", reference, numpy or name, name)
+    """The smaller or the larger of two numbers."""
+    return arithmetic(
+        name,
+        reference,
+        numpy_and_c,
+        numpy_and_c,
+        c_integers=name,
+        neutral=neutral,
+        commutative=True,
+        idempotent=True,
+        zero="all",
+        finite=True,
+    )
+
+
+def of_floats(
+    name: str, reference: Callable[..., Any], cost: int, numpy: str = "", **fields: Any
+) -> OperatorRecord:
+    """A function of a float, which has the same name everywhere, or another one in NumPy."""
+    arity = fields.pop("arity", 1)
+    return OperatorRecord(
+        name, arity, "floats", reference, numpy or name, name, cost=cost, **fields
+    )
 
 
 def comparison(
@@ -121,7 +153,7 @@ def comparison(
     operands: Literal["numbers", "scalars"] = "numbers",
 ) -> OperatorRecord:
     """A comparison."""
-    return OperatorRecord(name, 2, operands, reference, numpy, name, truth=True)
+    return OperatorRecord(name, 2, operands, reference, numpy, name, truth=True, finite=True)
 
 
 def connective(
@@ -138,6 +170,7 @@ def connective(
         c_vectors=c_vectors,
         z3=name.capitalize(),
         truth=True,
+        finite=True,
     )
 
 
@@ -146,31 +179,63 @@ OPERATORS = {
     record.name: record
     for record in (
         arithmetic(
-            "+", lambda a, b: a + b, "add", z3="fpAdd", neutral=0, commutative=True, wraps=True
+            "+",
+            lambda a, b: a + b,
+            "add",
+            z3="fpAdd",
+            neutral=0,
+            commutative=True,
+            wraps=True,
+            zero="all",
+            finite=True,
         ),
-        arithmetic("-", lambda a, b: a - b, "subtract", z3="fpSub", neutral=0, wraps=True),
         arithmetic(
-            "*", lambda a, b: a * b, "multiply", z3="fpMul", neutral=1, commutative=True, wraps=True
+            "-",
+            lambda a, b: a - b,
+            "subtract",
+            z3="fpSub",
+            neutral=0,
+            wraps=True,
+            zero="all",
+            finite=True,
         ),
-        arithmetic("/", toward_zero, "", z3="fpDiv"),
-        arithmetic("%", rest, "", c="fmod", c_integers="%"),
         arithmetic(
-            "min", min, "fmin", c="fmin", c_integers="min", neutral=math.inf, commutative=True
+            "*",
+            lambda a, b: a * b,
+            "multiply",
+            z3="fpMul",
+            neutral=1,
+            commutative=True,
+            wraps=True,
+            zero="any",
+            finite=True,
         ),
-        arithmetic(
-            "max", max, "fmax", c="fmax", c_integers="max", neutral=-math.inf, commutative=True
+        arithmetic("/", toward_zero, "", z3="fpDiv", zero="first", finite=True, cost=8),
+        arithmetic("%", rest, "", c="fmod", c_integers="%", zero="first", cost=16),
+        extremum("min", min, "fmin", math.inf),
+        extremum("max", max, "fmax", -math.inf),
+        OperatorRecord(
+            "neg",
+            1,
+            "numbers",
+            lambda a: -a,
+            "negative",
+            "-",
+            z3="fpNeg",
+            wraps=True,
+            zero="first",
+            finite=True,
         ),
-        OperatorRecord("neg", 1, "numbers", lambda a: -a, "negative", "-", z3="fpNeg", wraps=True),
-        OperatorRecord("abs", 1, "numbers", abs, "abs", "fabs"),
-        of_floats("sqrt", lambda a: a**0.5),
-        of_floats("exp", lambda a: math.e**a),
-        of_floats("log", math.log),
-        of_floats("sin", math.sin),
-        of_floats("cos", lambda a: math.sin(a + math.pi / 2)),
-        of_floats("tanh", lambda a: 1 - 2 / (math.e ** (2 * a) + 1)),
-        of_floats("pow", lambda a, b: a**b, "power", 2),
-        of_floats("floor", lambda a: float(math.floor(a))),
-        of_floats("ceil", lambda a: -float(math.floor(-a))),
+        OperatorRecord("abs", 1, "numbers", abs, "abs", "fabs", zero="first", finite=True),
+        of_floats("sqrt", lambda a: a**0.5, 8, zero="first"),
+        of_floats("exp", lambda a: math.e**a, 16),
+        of_floats("log", math.log, 16),
+        of_floats("sin", math.sin, 16, zero="first", finite=True),
+        of_floats("cos", lambda a: math.sin(a + math.pi / 2), 16, finite=True),
+        of_floats("tanh", lambda a: 1 - 2 / (math.e ** (2 * a) + 1), 16, zero="first", finite=True),
+        of_floats("pow", lambda a, b: a**b, 32, "power", arity=2),
+        of_floats("floor", lambda a: float(math.floor(a)), 1, zero="first", finite=True),
+        of_floats("ceil", lambda a: -float(math.floor(-a)), 1, zero="first", finite=True),
         comparison("<", lambda a, b: a < b, "less"),
         comparison("<=", lambda a, b: a <= b, "less_equal"),
         comparison("==", lambda a, b: a == b, "equal", "scalars"),
@@ -178,9 +243,20 @@ OPERATORS = {
         connective("and", 2, lambda a, b: b if a else False, "&&", "&"),
         connective("or", 2, lambda a, b: True if a else b, "||", "|"),
         connective("not", 1, lambda a: not a, "!", "^"),
-        OperatorRecord("select", 3, "scalars", lambda c, a, b: a if c else b, "where", z3="If"),
+        OperatorRecord(
+            "select",
+            3,
+            "scalars",
+            lambda c, a, b: a if c else b,
+            "where",
+            z3="If",
+            zero="branches",
+            finite=True,
+        ),
         *(
-            OperatorRecord(name, 1, "scalars", converted(t), truth=t == BOOL)
+            OperatorRecord(
+                name, 1, "scalars", converted(t), truth=t == BOOL, zero="first", finite=True
+            )
             for name, t in SCALARS.items()
         ),
     )

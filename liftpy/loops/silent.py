@@ -9,18 +9,17 @@ tests, each of which makes it silent if it fails; `liftpy.loops.silent_stores` l
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from liftpy.ir.operators import OPERATORS
-from liftpy.ir.types import FLOATS, INTEGERS, SCALARS, ScalarType, integer_range
+from liftpy.ir.types import FLOATS, INTEGERS, ScalarType, integer_range
 from liftpy.loops.terms import tests_of
 from liftpy.loops.tree import RangeTest
 from liftpy.views.access import Apply, Choice, Constant, Load, Term
-
-KEEPS_ZERO = frozenset({"neg", "abs", "sqrt", "floor", "ceil", *SCALARS})
-"""Operators that return 0 for 0."""
 
 
 def neutral(op: str, t: ScalarType) -> float | None:
@@ -91,14 +90,19 @@ class Silent:
                 return dict.fromkeys(tests_of(condition)) | self.equal(then, number)
             case Choice(_, then, otherwise):
                 return _both(self.equal(then, number), self.equal(otherwise, number))
-            case Apply("*", (left, right)) if number == 0:
-                return self.equal(left, number) | self.equal(right, number)
-            case Apply("+" | "-", (left, right)) if number == 0:
-                return _both(self.equal(left, number), self.equal(right, number))
-            case Apply("min" | "max", (left, right)):
-                return _both(self.equal(left, number), self.equal(right, number))
-            case Apply(op, (arg,)) if number == 0 and op in KEEPS_ZERO:
-                return self.equal(arg, number)
+            case Apply(op, args) if number == 0:
+                parts = [self.equal(arg, number) for arg in args]
+                match OPERATORS[op].zero:
+                    case "any":
+                        return functools.reduce(operator.or_, parts)
+                    case "all":
+                        return functools.reduce(_both, parts)
+                    case "first" if len(parts) == 1:
+                        return parts[0]
+                    case _:
+                        return {}
+            case Apply(op, args) if OPERATORS[op].idempotent:
+                return functools.reduce(_both, (self.equal(arg, number) for arg in args))
             case _:
                 return {}
 

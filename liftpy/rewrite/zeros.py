@@ -23,21 +23,11 @@ from liftpy.ir.expr import (
     Tuple,
     UserFun,
 )
-from liftpy.ir.operators import COMPARISONS, LOGICAL
-from liftpy.ir.types import FLOATS
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Map, Reduce, Unzip, Zip
 
 Zero: TypeAlias = "bool | tuple[Zero, ...]"
-
-FIRST = frozenset({"/", "neg", "abs", "sin", "tanh"})
-"""The operators that are 0 if their first operand is."""
-
-EVERY = frozenset({"+", "-", "min", "max"})
-"""The operators that are 0 if all their operands are."""
-
-FINITE = FIRST | EVERY | COMPARISONS | LOGICAL | {"*", "select", "cos", *(str(t) for t in FLOATS)}
-"""The operators whose results are finite for finite operands; the divisor of `/` is a constant."""
 
 
 def is_zero_of_zero(f: Lambda) -> bool:
@@ -52,7 +42,7 @@ def is_finite(expr: Expr) -> bool:
             case FunCall(ScalarOp("/"), (_, divisor)):
                 if not isinstance(divisor, Literal) or divisor.value == 0:
                     return False
-            case FunCall(ScalarOp(op)) if op not in FINITE:
+            case FunCall(ScalarOp(op)) if not OPERATORS[op].finite:
                 return False
             case FunCall(UserFun() as f) if not is_finite(f.body):
                 return False
@@ -111,14 +101,14 @@ def zero_call(call: FunCall, args: tuple[Zero, ...], env: Mapping[Param, Zero]) 
 def zero_operator(op: str, args: tuple[Zero, ...]) -> bool:
     """`zero` for a scalar operator."""
     known = tuple(map(whole, args))
-    match op:
-        case "*":
+    match OPERATORS[op].zero:
+        case "any":
             return any(known)
-        case "select":
-            return known[1] and known[2]
-        case _ if op in EVERY:
+        case "all":
             return all(known)
-        case _ if op in FIRST:
+        case "first":
             return known[0]
-        case _:
+        case "branches":
+            return known[1] and known[2]
+        case "":
             return False

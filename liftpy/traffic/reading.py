@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from liftpy.ir.nat import Atom, Nat, Quotient, Remainder, Var
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.types import size_bytes
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
@@ -31,15 +32,6 @@ from liftpy.traffic.nest import Access, Axis, Derived, Digit, Loop, Nest
 
 Names: TypeAlias = Mapping[str, tuple[Axis, ...]]
 """The digits whose sum is an id or a counter."""
-
-SLOW = {
-    "/": 8,
-    "%": 16,
-    "sqrt": 8,
-    **dict.fromkeys(("exp", "log", "sin", "cos", "tanh"), 16),
-    "pow": 32,
-}
-"""How many multiply-adds an operator takes, if it is not one; assumed."""
 
 
 @dataclass
@@ -158,7 +150,7 @@ class Reader:
                 fused |= {id(p) for p in products[:1]}
             if isinstance(part, Operate | Dot) and id(part) not in fused:
                 width = part.parts[0].width if isinstance(part, Dot) else part.width
-                slots = SLOW.get(part.op, 1) if isinstance(part, Operate) else 1
+                slots = OPERATORS[part.op].cost if isinstance(part, Operate) else 1
                 known = self.counts.operations
                 known[width] = known.get(width, 0) + slots * times
 

@@ -13,10 +13,10 @@ from liftpy.ir.nat import nat, var
 from liftpy.ir.operators import OPERATORS
 from liftpy.ir.types import FLOATS, I32, INTEGERS, ScalarType, integer_range
 from liftpy.language.text.program import parse
-from liftpy.loops.silent import KEEPS_ZERO, Silent, neutral
+from liftpy.loops.silent import Silent, neutral
 from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
-from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
+from liftpy.semantics.operations import DTYPES, OPERATIONS
 from liftpy.views.access import AccessReader, Apply, Choice, Constant, Load, Memory, Term
 from tests.compile.test_programs import agree, run_lowered
 from tests.loops.test_unswitch import holds_at
@@ -47,17 +47,6 @@ def test_a_neutral_number_changes_nothing(op: str, t: ScalarType) -> None:
     assert np.array_equal(OPERATIONS[op](every, one), every)
     if OPERATORS[op].commutative:
         assert np.array_equal(OPERATIONS[op](one, every), every)
-
-
-@pytest.mark.parametrize("t", [*FLOATS, *INTEGERS], ids=str)
-def test_zero_stays_zero(t: ScalarType) -> None:
-    zero = DTYPES[t.name](0)
-    assert not np.any(OPERATIONS["*"](numbers(t), zero))
-    for op in KEEPS_ZERO:
-        if op in OPERATIONS:
-            assert OPERATIONS[op](zero) == 0
-        else:
-            assert convert(zero, DTYPES[op]) == 0
 
 
 # --- terms ----------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ ZERO = {
         "-d",
         "abs(d)",
         "sin(d) + tanh(d)",
+        "floor(d) - ceil(d * y)",
+        "f32(i32(d * 3))",
         "d / 4",
         "max(d, 0)",
         "min(d * 2, 0 * y)",
