@@ -65,13 +65,13 @@ def guard(ct: Expr) -> tuple[Condition | None, Expr]:
 
 
 def through_operator(
-    op: str, ct: Expr, args: tuple[Expr, ...], out: Expr
+    derivative: Derivative, ct: Expr, args: tuple[Expr, ...], out: Expr
 ) -> tuple[Expr | None, ...]:
     """The cotangents of an operator's arguments; conditions of the result's stay outermost."""
     condition, inner = guard(ct)
     if condition is None:
-        return DERIVATIVES[op](ct, args, out)
-    found = through_operator(op, inner, args, out)
+        return derivative(ct, args, out)
+    found = through_operator(derivative, inner, args, out)
     return tuple(None if part is None else guarded(condition, part) for part in found)
 
 
@@ -120,7 +120,7 @@ def quotient(ct: Expr, args: tuple[Expr, ...], out: Expr) -> tuple[Expr | None, 
     return each, negated(operate("*", each, out))
 
 
-DERIVATIVES: Mapping[str, Derivative] = {
+DERIVATIVES: Mapping[str, Derivative | str] = {
     "+": lambda ct, args, out: (ct, ct),
     "-": lambda ct, args, out: (ct, negated(ct)),
     "*": lambda ct, args, out: (times(ct, args[1]), times(ct, args[0])),
@@ -139,11 +139,11 @@ DERIVATIVES: Mapping[str, Derivative] = {
     ),
     "pow": power,
     "select": selected,
-}
-
-STEPS: Mapping[str, str] = {
     "floor": "it is constant between whole numbers",
     "ceil": "it is constant between whole numbers",
     "%": "it jumps where the quotient is a whole number",
 }
-"""The operators on floats without a derivative, with the reason. Conversions are apart."""
+"""The derivative of each operator whose result is a float, or the reason why it has none.
+
+Conversions are not among them: `reverse` converts the cotangent back.
+"""

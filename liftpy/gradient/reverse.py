@@ -22,7 +22,7 @@ from liftpy.gradient.cotangent import (
     leaves,
 )
 from liftpy.gradient.data_index import BY_INDEX
-from liftpy.gradient.derivatives import DERIVATIVES, STEPS, through_operator
+from liftpy.gradient.derivatives import DERIVATIVES, through_operator
 from liftpy.gradient.elements import element_map, of_elements
 from liftpy.gradient.folds import FOLDS
 from liftpy.gradient.layouts import indices, through_layout
@@ -112,11 +112,12 @@ def pull_operator(expr: FunCall, op: str, ct: Expr, scope: Scope) -> None:
     """Pass on the cotangent of a scalar operator."""
     if op in SCALARS:
         found = (converted_back(expr, ct, scope),)
-    elif op in DERIVATIVES:
-        found = through_operator(op, ct, tuple(map(scope.value, expr.args)), scope.value(expr))
-    else:
+    elif isinstance(derivative := DERIVATIVES[op], str):
         instead = "take it out of the program, or name parameters with `wrt` that it does not read"
-        raise NoDerivative(expr, f"{op} has no useful derivative: {STEPS[op]}", instead)
+        raise NoDerivative(expr, f"{op} has no useful derivative: {derivative}", instead)
+    else:
+        args = tuple(map(scope.value, expr.args))
+        found = through_operator(derivative, ct, args, scope.value(expr))
     for arg, part in zip(expr.args, found, strict=True):
         pull(arg, part, scope)
 

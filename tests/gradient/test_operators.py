@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from liftpy.gradient.derivatives import DERIVATIVES, STEPS
+from liftpy.gradient.derivatives import DERIVATIVES
 from liftpy.ir.operators import COMPARISONS, LOGICAL, OPERATORS
 from liftpy.ir.types import SCALARS
 from liftpy.language.text.program import parse
@@ -37,14 +37,11 @@ POINTS = [(0.75, 2.5), (-1.25, 0.5), (1.5, -0.375), (-0.625, -2.0)]
 
 def test_every_operator_has_a_derivative_or_a_reason() -> None:
     """A conversion is apart; comparisons and connectives have no floats as results."""
-    constant = COMPARISONS | LOGICAL | SCALARS.keys()
-    kinds = [set(DERIVATIVES), set(STEPS), set(constant)]
-    assert set.union(*kinds) == set(OPERATORS)
-    assert sum(map(len, kinds)) == len(OPERATORS)
+    assert DERIVATIVES.keys() == OPERATORS.keys() - COMPARISONS - LOGICAL - SCALARS.keys()
 
 
 def test_every_derivative_has_an_expression() -> None:
-    assert EXPRESSIONS.keys() == DERIVATIVES.keys()
+    assert EXPRESSIONS.keys() == {op for op, how in DERIVATIVES.items() if not isinstance(how, str)}
 
 
 @pytest.mark.parametrize("t", ["f32", "f64"])
