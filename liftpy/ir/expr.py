@@ -12,7 +12,7 @@ names of bound variables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -23,6 +23,7 @@ from liftpy.ir.nat import Nat
 from liftpy.ir.operators import OPERATORS, type_of_operator
 from liftpy.ir.provided import TRACE, Evaluation
 from liftpy.ir.pull import Reader, Value
+from liftpy.ir.scalars import exact
 from liftpy.ir.types import (
     ScalarType,
     TupleType,
@@ -200,6 +201,22 @@ def compared(cls: type[T]) -> type[T]:
     return cls
 
 
+def exactly(cls: type[T]) -> type[T]:
+    """Compares the constants in the fields of a data class by `exact`: 0 is not -0."""
+
+    def key(self: Any) -> tuple[Hashable, ...]:
+        return tuple(exact(getattr(self, f.name)) for f in fields(self) if f.compare)
+
+    def __eq__(self: Any, other: object) -> bool:  # noqa: N807
+        return other.__class__ is self.__class__ and key(self) == key(other)
+
+    def __hash__(self: Any) -> int:  # noqa: N807
+        return hash(key(self))
+
+    cls.__eq__, cls.__hash__ = __eq__, __hash__
+    return cls
+
+
 @lru_cache(maxsize=1 << 12)
 def interned(t: Type) -> Type:
     """The same object for equal types, so that comparing variables seldom compares types."""
@@ -234,6 +251,7 @@ class Param(Expr):
 
 @compared
 @dataclass(frozen=True)
+@exactly
 class Literal(Expr):
     """A scalar constant."""
 
@@ -398,6 +416,7 @@ class FunVar:
 
 
 @dataclass(frozen=True)
+@exactly
 class Law:
     """A declared law of a user function: `associative`, `commutative`, `neutral` with a value."""
 
@@ -494,6 +513,12 @@ class Primitive:
     unconditional: ClassVar[str] = ""
     #: Conditions of `requires` that hold by definition, so that no proof needs them, and why.
     by_definition: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Compares the constants of a primitive by `exact`, before `dataclass` compares fields."""
+        own = (vars(c).get("__annotations__", {}) for c in cls.__mro__)
+        if any("float" in annotations.values() for annotations in own):
+            exactly(cls)
 
     def __post_init__(self) -> None:
         """Initialize caches; subclasses do not override this."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Hashable
+from typing import Any
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.scalar_types import RECORDS
@@ -60,6 +62,22 @@ def cast_literal(value: float, t: Type) -> float | bool:
     if isinstance(t, OpenType):
         return value
     return int(value) if t in INTEGERS else float(value)
+
+
+def exact(value: Any) -> Hashable:
+    """What two constants have in common if no computation tells them apart.
+
+    0 and -0 are equal numbers, but their reciprocals are not. NaN is not equal to itself.
+
+    >>> exact(1) == exact(1.0), exact(0.0) == exact(-0.0), exact(math.nan) == exact(-math.nan)
+    (True, False, True)
+    """
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "nan"
+        if value == 0 and math.copysign(1, value) < 0:
+            return "-0"
+    return value
 
 
 def rounded(value: float, t: ScalarType) -> float:

@@ -31,6 +31,7 @@ from liftpy.ir.expr import (
     nat_fields,
 )
 from liftpy.ir.nat import Applied, Atom, Nat, Var, var
+from liftpy.ir.scalars import exact
 from liftpy.ir.types import BOOL, ArrayType, ScalarType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import (
     Path,
@@ -136,7 +137,7 @@ def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None
                 if isinstance(value, ValueVar)
                 else value
             )
-            require(known == number, lambda: f"expected the value {known}, found {number}")
+            require(exact(known) == exact(number), lambda: f"expected the value {known}, found {number}")
         case Tuple(elements):
             if not isinstance(expr, Tuple) or len(expr.elements) != len(elements):
                 raise MismatchError("no tuple here")
@@ -187,9 +188,9 @@ def match_primitive(pattern: Primitive, primitive: Any, found: Bindings) -> None
         match_size(getattr(pattern, name), getattr(primitive, name), found)
     for p, value in zip(constant_fields(pattern), constant_fields(primitive), strict=True):
         if isinstance(p, ValueVar):
-            if found.values.setdefault(p.name, value) != value:
+            if exact(found.values.setdefault(p.name, value)) != exact(value):
                 raise MismatchError(f"two different values for {p.name}")
-        elif p != value:
+        elif exact(p) != exact(value):
             raise MismatchError(f"expected {pattern.name} with {p}, found {value}")
 
 
@@ -424,7 +425,7 @@ def assume(assumption: Assumption, found: Bindings) -> None:
         if law.value is None:
             raise MismatchError(f"the law {law} is declared without a value")
         known = found.values.setdefault(assumption.value, law.value)
-        if known != law.value:
+        if exact(known) != exact(law.value):
             raise MismatchError(
                 f"{known} is not the neutral element of the function, which is {law.value}"
             )
