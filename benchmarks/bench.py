@@ -138,6 +138,11 @@ def measured(
         "group": case.group,
         "flops": case.flops,
         "outcomes": campaign.counts,
+        "restricted": {
+            name: value
+            for name in ("families", "memory_limit")
+            if (value := campaign.identity.settings.get(name)) is not None
+        },
         "best": best.to_json(),
         "peers": known,
         "others": others,

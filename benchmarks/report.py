@@ -194,13 +194,23 @@ def choice_table(results: list[Result]) -> str:
     for r in sorted(results, key=order):
         best = r["best"]
         sizes = ", ".join(f"{n}={v}" for n, v in best["assignment"].items() if isinstance(v, int))
-        tried = ", ".join(f"{n} {kind}" for kind, n in r["outcomes"].items())
+        tried = ", ".join(f"{n} {kind}" for kind, n in r["outcomes"].items()) + restricted(r)
         peak = f"{best['peak'] / 1e6:.2f}"
         speed = f"{r['flops'] / (median(r, 'liftpy') or math.inf):.0f}"
         scratch = f"{best['scratch'] / 1e6:.2f}"
         rows.append([r["case"], tried, best["skeleton"], sizes, peak, scratch, speed])
     heads = ["case", "tried", "skeleton", "sizes", "peak MB", "scratch MB", "Gflop/s"]
     return table(heads, rows)
+
+
+def restricted(r: Result) -> str:
+    """What restricted the space of a case's campaign by options; nothing with the defaults."""
+    options = r.get("restricted", {})
+    families = " and ".join(options.get("families", ()))
+    most = options.get("memory_limit")
+    return (f", only {families}" if families else "") + (
+        "" if most is None else f", peak at most {most / 1e6:.2f} MB"
+    )
 
 
 def with_vectors(machine: dict[str, Any]) -> str:

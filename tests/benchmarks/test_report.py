@@ -59,6 +59,14 @@ def test_a_ratio_is_the_fastest_peers_median_over_ours() -> None:
     assert report.geomean([0.5, 2.0]) == pytest.approx(1)
 
 
+def test_a_row_names_the_options_that_restricted_its_campaign() -> None:
+    case = result("dot/8", "dot", {"A": 2.0})
+    assert "| 3 measured |" in report.tables([case])
+    limited = case | {"restricted": {"families": ["direct", "rows"], "memory_limit": 2_500_000}}
+    text = report.tables([limited])
+    assert "| 3 measured, only direct and rows, peak at most 2.50 MB |" in text
+
+
 def test_one_slow_layer_breaks_its_own_goal_and_the_mean() -> None:
     whole, slow = verdicts(vgg()), verdicts(vgg(slow=7))
     assert whole["VGG-16 but layer 0: each layer"] == "held"
