@@ -24,7 +24,7 @@ from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.opencl.c import C_TYPES
 from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
-from liftpy.opencl.memory import GlobalArray, figures, parts_of, slots
+from liftpy.opencl.memory import GlobalArray, arrays_of, figures, slots
 from liftpy.opencl.printer import Printer, whole_type
 from liftpy.opencl.scalars import division_helpers, fetch_helpers, storage_helpers, stream_helpers
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
@@ -75,7 +75,7 @@ def assemble(
 ) -> tuple[Module, tuple[EmittedKernel, ...]]:
     """The module, and the kernels it is made of; `loops` are these in the loop IR, after passes."""
     emitted = tuple(map(emit_kernel, loops))
-    parts = parts_of(cut.buffers)
+    parts = arrays_of(cut.buffers)
     placed = slots(parts, lambda p: part_name(names[p.buffer.param.name], p.component.path))
     launches = tuple(
         Launch(

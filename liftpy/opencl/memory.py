@@ -23,7 +23,7 @@ class GlobalArray:
         return int(size_bytes(self.component.type))
 
 
-def parts_of(buffers: Iterable[GlobalBuffer]) -> list[GlobalArray]:
+def arrays_of(buffers: Iterable[GlobalBuffer]) -> list[GlobalArray]:
     """The arrays of all buffers, one per component."""
     return [GlobalArray(b, component) for b in buffers for component in components(b.type)]
 

@@ -14,7 +14,7 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ArgumentRefused, StoreRefused
-from liftpy.explore.campaign.borrowed import Elsewhere, nameless, parts_of
+from liftpy.explore.campaign.borrowed import Elsewhere, nameless, stage_settings
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.same_kernel import Kernels
 from liftpy.explore.exploring import explore, space_of
@@ -176,7 +176,7 @@ def test_what_cannot_be_used_is_refused_before_there_is_a_file(rows, device, tmp
 
 
 def test_the_parts_of_a_candidate_are_those_of_its_stages(rows):
-    score, result = (text for text, _ in parts_of(ROWS, rows.rows[0]))
+    score, result = (text for text, _ in stage_settings(ROWS, rows.rows[0]))
     assert score == nameless(PRODUCT)
     assert result == nameless(parse("def p(a: [16][10]f32) = a |> map(reduce(add, 0))"))
 

@@ -106,7 +106,7 @@ class Elsewhere:
                 check()
                 for key, ns in zip(stored_keys(there, row), there.launches(row.id), strict=False):
                     samples.setdefault(key, []).append(ns)
-                for text, part in parts_of(program, row):
+                for text, part in stage_settings(program, row):
                     parts.setdefault(text, {})[part] = None
         times = {key: round(statistics.median(of)) for key, of in samples.items()}
         return cls(path, times, {text: [*of] for text, of in parts.items()})
@@ -129,7 +129,7 @@ def stored_keys(there: CampaignReader, row: Row) -> list[str]:
         return kernels.run_keys() or []
 
 
-def parts_of(program: Program, row: Row) -> Iterator[tuple[str, StageSettings]]:
+def stage_settings(program: Program, row: Row) -> Iterator[tuple[str, StageSettings]]:
     """The settings of each stage of a stored candidate, with the stage's text."""
     stages = [*keys_of_stages(row.skeleton)]
     assignment = row.assignment.items()
