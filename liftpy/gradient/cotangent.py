@@ -124,7 +124,7 @@ def mapped(f: Callable[..., Expr], *arrays: Expr) -> Expr:
     if len(arrays) == 1:
         return call(Map(bind(["x"], element_types(arrays), f)), *arrays)
     xs = call(Zip(), *arrays)
-    return call(Map(bind(["xs"], element_types([xs]), lambda x: f(*parts_of(x)))), xs)
+    return call(Map(bind(["xs"], element_types([xs]), lambda x: f(*elements_of(x)))), xs)
 
 
 def element_types(arrays: Iterable[Expr]) -> list[Type]:
@@ -132,7 +132,7 @@ def element_types(arrays: Iterable[Expr]) -> list[Type]:
     return [xs.type.element for xs in arrays if isinstance(xs.type, ArrayType)]
 
 
-def parts_of(x: Expr) -> tuple[Expr, ...]:
+def elements_of(x: Expr) -> tuple[Expr, ...]:
     """The components of a tuple."""
     count = len(x.type.elements) if isinstance(x.type, TupleType) else 0
     return tuple(got(k, x) for k in range(count))

@@ -21,12 +21,12 @@ from liftpy.gradient.cotangent import (
     at_leaf,
     dense,
     element_types,
+    elements_of,
     float_leaves,
     from_leaves,
     got,
     leaves,
     mapped,
-    parts_of,
     plus,
 )
 from liftpy.gradient.derivatives import number, where
@@ -113,7 +113,7 @@ class Fold:
 
     def unflat(self, state: Expr) -> Cotangent:
         """The inverse of `flat`."""
-        values = [state] if len(self.states) == 1 else list(parts_of(state))
+        values = [state] if len(self.states) == 1 else list(elements_of(state))
         return from_leaves(
             self.acc.type, zip((leaf for leaf, _ in self.states), values, strict=True)
         )
@@ -228,7 +228,7 @@ def pull_extreme(pull: Pull, f: Lambda, init: Expr, xs: Expr, ct: Cotangent, sco
     places = indices(array_of("reduce", values.type).length)
 
     def step(best: Expr, x: Expr) -> Expr:
-        (value, place), (one, here) = parts_of(best), parts_of(x)
+        (value, place), (one, here) = elements_of(best), elements_of(x)
         better = operate("<", value, one) if op == "max" else operate("<", one, value)
         return Tuple((where(better, one, value), where(better, here, place)))
 
