@@ -236,7 +236,7 @@ class ResultsReader:
         result = Result(
             line=line,
             candidate=row["candidate"],
-            ordinal=number("ordinal", whole),
+            ordinal=number("ordinal", signed),
             skeleton=row["skeleton"],
             sizes=number("sizes", sizes),
             source=row["source"],
@@ -297,7 +297,7 @@ def natural(text: str) -> int:
     return int(text)
 
 
-def whole(text: str) -> int:
+def signed(text: str) -> int:
     """Parses an integer."""
     return -natural(text[1:]) if text.startswith("-") else natural(text)
 
