@@ -158,7 +158,7 @@ class TermReader(ByName):
         name = f"data {len(self.terms)}"
         place = sum((var(n, 0) for n in sorted(self.hold(clamped).names)), var(name, 0))
         element = xs[place]
-        if any(part.kind == "private" and name in part.names for part in scalars_of(element)):
+        if any(part.kind == "private" and name in part.names for part in terms_of(element)):
             self.compare(xs.length)  # comparisons choose a register: all components share them
             element = shaped(xs[var(name, 0)], lambda term: self.one_of(term, name, xs.length))
         return shaped(element, lambda term: self.operate("select", (inside, term, self.number)))
@@ -201,16 +201,16 @@ def counters_of(condition: tuple[Nat, Nat]) -> Names:
     return frozenset(n for n in condition[0].names() if not n.startswith(CLIP))
 
 
-def scalars_of(value: Value) -> Iterator[Term]:
+def terms_of(value: Value) -> Iterator[Term]:
     """The terms that one element of each array in a value is computed from."""
     match value:
         case Pull():
-            yield from scalars_of(value[ZERO])
+            yield from terms_of(value[ZERO])
         case Parts(pairs):
-            yield from scalars_of(pairs)
+            yield from terms_of(pairs)
         case tuple():
             for part in value:
-                yield from scalars_of(part)
+                yield from terms_of(part)
         case _:
             yield value
             yield from reached(value)

@@ -11,7 +11,7 @@ from liftpy.ir.expr import Expr, FunCall, Lambda, Tuple
 from liftpy.ir.pull import Value
 from liftpy.loops import bins, carried
 from liftpy.loops.nest import Restore
-from liftpy.loops.stepping import Stepping, anywhere, is_private, scalars_of, vectors
+from liftpy.loops.stepping import Stepping, anywhere, is_private, scalar_count, vectors
 from liftpy.loops.viewing import Env
 from liftpy.primitives import (
     IterateSeq,
@@ -99,7 +99,7 @@ class Emitter(Stepping):
             return False
         if (source.memory, source.index) != (target.memory, target.index):
             return False
-        if source.snapshot and scalars_of(dest) < source.memory.length:
+        if source.snapshot and scalar_count(dest) < source.memory.length:
             return False  # a part of the accumulator: other parts may have their new values
         if source.snapshot:
             self.put(Restore(source.snapshot, source.memory))

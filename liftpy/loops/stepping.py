@@ -167,7 +167,7 @@ class Stepping(Viewing):
             self.put(Loop(counter, first, length, step, tuple(made), asked, ahead))
 
 
-def scalars_of(value: Value) -> int:
+def scalar_count(value: Value) -> int:
     """The number of scalars of an array of scalars."""
     count = 1
     while isinstance(value, Pull):
