@@ -317,7 +317,7 @@ class AccessReader(ByName):
         length = int(xs.length)
         clamped, inside = self.clamped(index, length)
         name = self.hold(clamped)
-        if is_known(xs) and in_registers(xs):
+        if is_known(xs) and selects_register(xs):
             found = self.one_of([xs[nat(k)] for k in range(length)], Variable(name, I32), 0)
         else:
             found = xs[var(name, 0, length - 1)]
@@ -381,7 +381,7 @@ def is_known(value: Value) -> bool:
     return not isinstance(value, Pull)
 
 
-def in_registers(xs: Pull) -> bool:
+def selects_register(xs: Pull) -> bool:
     """Whether the index of an element decides which register is read."""
     probe = "probed index"
     waiting, seen = scalars_of(xs[var(probe, 0, int(xs.length) - 1)]), set[int]()
