@@ -183,7 +183,7 @@ def chosen(space: Space, deriving: float = 0.0, memory_limit: int | None = None)
 
 
 @dataclass(frozen=True)
-class Stage:
+class StageModel:
     """A candidate of a stage, with its modelled time; None if it runs in the prepare phase."""
 
     drawn: Drawn
@@ -204,8 +204,8 @@ class Chooser:
     left: dict[str, float] = field(default_factory=dict[str, float])
     drawn: int = 0
     considered: int = 0
-    _stages: dict[tuple[tuple[int, ...], bool], Stage] = field(
-        default_factory=dict[tuple[tuple[int, ...], bool], Stage]
+    _stages: dict[tuple[tuple[int, ...], bool], StageModel] = field(
+        default_factory=dict[tuple[tuple[int, ...], bool], StageModel]
     )
 
     def models(self) -> list[Model]:
@@ -226,7 +226,7 @@ class Chooser:
                     found.append(self.model(stages, product.key, drawn))
         return found
 
-    def model(self, stages: list[Stage], alike: str, drawn: Drawn | None = None) -> Model:
+    def model(self, stages: list[StageModel], alike: str, drawn: Drawn | None = None) -> Model:
         """The candidate that these stages make."""
         skeleton, sizes = drawn or stages[0].drawn
         timed = (stage.modelled for stage in stages)
@@ -234,9 +234,9 @@ class Chooser:
         made = Candidate(self.space.program, skeleton, tuple(sizes.items()))
         return Model(made, Modelled(kernels, self.hardware), alike)
 
-    def stages(self, product: Product, bound: float) -> list[Stage] | None:
+    def stages(self, product: Product, bound: float) -> list[StageModel] | None:
         """The best of each stage of a partition; None if some of them take longer than a bound."""
-        made: list[Stage] = []
+        made: list[StageModel] = []
         for k, (stage, group) in enumerate(
             zip(product.partition.stages, product.groups, strict=True)
         ):
@@ -250,18 +250,18 @@ class Chooser:
                 return None
         return made
 
-    def stage(self, members: Sequence[Member], *, constant: bool) -> Stage:
+    def stage(self, members: Sequence[Member], *, constant: bool) -> StageModel:
         """The best of the skeletons of a stage; equal stages are chosen once."""
         key = tuple(map(id, members)), constant
         if key not in self._stages:
             self._stages[key] = self._chosen(members, constant=constant)
         return self._stages[key]
 
-    def _chosen(self, members: Sequence[Member], *, constant: bool) -> Stage:
+    def _chosen(self, members: Sequence[Member], *, constant: bool) -> StageModel:
         ordered = self.ordered(members)
         if constant:  # computed once, before the runs
-            return Stage(drawn_of(ordered[0][1]), None)
-        known: dict[str, tuple[Member, Stage]] = {}
+            return StageModel(drawn_of(ordered[0][1]), None)
+        known: dict[str, tuple[Member, StageModel]] = {}
         for member, candidate in varied(ordered)[:MODELLED]:
             known[candidate.key] = member, self.modelled(candidate)
         rng = Rng(subseed(0, members[0].key))
@@ -286,7 +286,7 @@ class Chooser:
         return [found[k] for k in sorted(range(len(found)), key=lambda k: costs[k])]
 
     def variants(
-        self, ranked: Sequence[tuple[Member, Stage]], rng: Rng
+        self, ranked: Sequence[tuple[Member, StageModel]], rng: Rng
     ) -> Iterator[tuple[Member, Candidate]]:
         """Variants of the best two in one or two sizes."""
         for k in range(VARIANTS):
@@ -303,12 +303,12 @@ class Chooser:
         skeleton, sizes = drawn
         return Candidate(self.space.program, skeleton, tuple(sizes.items()))
 
-    def modelled(self, candidate: Candidate) -> Stage:
+    def modelled(self, candidate: Candidate) -> StageModel:
         """The model of a candidate of a stage."""
         check()
         self.considered += 1
         lowered = candidate.skeleton.at(candidate.point)
-        return Stage(drawn_of(candidate), modelled(lowered, self.space.device, self.hardware))
+        return StageModel(drawn_of(candidate), modelled(lowered, self.space.device, self.hardware))
 
 
 def drawn_of(candidate: Candidate) -> Drawn:

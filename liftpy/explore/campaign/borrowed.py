@@ -194,7 +194,7 @@ def words_of(skeleton: Skeleton) -> Words:
     return frozenset({FAMILY: skeleton.family, **dict(skeleton.choices[skeleton.cuts :])}.items())
 
 
-class Stages:
+class StageMembers:
     """The members of a stage's space by their choices and the names of their sizes."""
 
     def __init__(self, space: Space) -> None:
@@ -247,7 +247,7 @@ class Times:
         if self.store is None:
             raise InternalError("there is no store for the times of other campaigns")
         stages, stage = (
-            Stages(space),
+            StageMembers(space),
             digest(nameless(space.program), *(m.key for m in space.members)),
         )
         stored = self.store.borrowed(stage)
@@ -265,7 +265,7 @@ class Times:
                 self.found[one.origin] = self.found.get(one.origin, 0) + 1
         return trials
 
-    def looked_up(self, stages: Stages) -> Iterator[Borrowed]:
+    def looked_up(self, stages: StageMembers) -> Iterator[Borrowed]:
         """The times of a stage's candidates in other files; the first file with a time is used."""
         seen: set[StageSettings] = set()
         for there in self.files:
