@@ -20,8 +20,8 @@ from liftpy.constraints.rng import Rng
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.constraints.user import Wish, asked_too
 from liftpy.explore.space.across import apart, crosses, sizes_of
+from liftpy.explore.space.interleaving import interleaved
 from liftpy.explore.space.member import Drawing, Drawn, Member, subseed
-from liftpy.explore.space.turns import turns
 from liftpy.rewrite.composition import STAGES, composed, prefixed
 from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import FAMILY, Skeleton, key_of
@@ -219,7 +219,7 @@ class Product:
             return
         names = [stage.name for stage in self.partition.stages]
         stages = [
-            Sequenced(turns(group, Drawing(subseed(how.seed, name), sampler=how.sampler)))
+            Sequenced(interleaved(group, Drawing(subseed(how.seed, name), sampler=how.sampler)))
             for group, name in zip(self.groups, names, strict=True)
         ]
         counts = [stage.count(self.groups[k], how.sampler) for k, stage in enumerate(stages)]

@@ -18,11 +18,11 @@ from liftpy.errors import ArgumentRefused, ConstraintRefused, UnknownName, a_few
 from liftpy.explore.space.across import crosses, sizes_of
 from liftpy.explore.space.answer import Answer, answer, why_empty
 from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.interleaving import interleaved
 from liftpy.explore.space.member import Allows, Drawing, Drawn, Member, everything
 from liftpy.explore.space.precision import LeftOut, within_error
 from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed, Settings, is_number, spelled
-from liftpy.explore.space.turns import turns
 from liftpy.explore.space.units import in_list, units_of, with_words
 from liftpy.ir.expr import Program
 from liftpy.language.entry import entry
@@ -234,7 +234,7 @@ class Space:
         turns, and it ends when it has drawn too many candidates twice.
         """
         how = Drawing(seed, allows, self.sampler)
-        drawn = turns(self.units, how) if self.units else iter(())
+        drawn = interleaved(self.units, how) if self.units else iter(())
         for ordinal, (skeleton, sizes) in itertools.islice(enumerate(drawn), start, None):
             yield Candidate(self.program, skeleton, tuple(sizes.items()), ordinal)
 

@@ -31,7 +31,7 @@ class Unit(Protocol):
         ...
 
 
-def turns(units: Sequence[Unit], how: Drawing) -> Iterator[Drawn]:
+def interleaved(units: Sequence[Unit], how: Drawing) -> Iterator[Drawn]:
     """The draws of units that take turns, choice by choice.
 
     Units are grouped by their first choice, each group by the second choice, and so on; the groups
@@ -48,7 +48,7 @@ def turns(units: Sequence[Unit], how: Drawing) -> Iterator[Drawn]:
         return
     groups = sorted(by_word(units, name), key=lambda g: subseed(how.seed, f"turn {g[0].key}"))
     weights = [weight(group, how.sampler) for group in groups]
-    draws = [turns(group, how) for group in groups]
+    draws = [interleaved(group, how) for group in groups]
     taken = [0] * len(groups)
     left = {k for k in range(len(groups)) if weights[k]}
     while left:
