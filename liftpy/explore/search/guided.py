@@ -58,14 +58,14 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
         waiting = [c for c in waiting if c.key not in seen and allows(c.skeleton, c.point)]
         fresh = (c for c in draws if c.key not in seen)
         waiting += itertools.islice(fresh, DRAWS - len(waiting))
-        pool = {c.key: c for c in (waiting if ordinal % FRESH else waiting[:1])}
+        proposals = {c.key: c for c in (waiting if ordinal % FRESH else waiting[:1])}
         if ordinal >= BEGIN and ordinal % FRESH:
             near = neighbours(space, trials, allows, rng)
             others = other_forms(space, trials, allows, rng)
-            pool |= {c.key: c for c in (*near, *others) if c.key not in seen}
-        if not pool:
+            proposals |= {c.key: c for c in (*near, *others) if c.key not in seen}
+        if not proposals:
             return
-        found = chosen(list(pool.values()), trials, trend)
+        found = chosen(list(proposals.values()), trials, trend)
         seen.add(found.key)
         yield replace(found, ordinal=ordinal)
 
@@ -110,23 +110,23 @@ def rivals(trials: Sequence[Trial]) -> list[Candidate]:
     return [candidate for time, candidate in fastest.values() if least < time <= RIVAL * least]
 
 
-def chosen(pool: list[Candidate], trials: Sequence[Trial], trend: Trend) -> Candidate:
+def chosen(proposals: list[Candidate], trials: Sequence[Trial], trend: Trend) -> Candidate:
     """The candidate with the greatest expected improvement; at first, the least expected time."""
     times = [t.time_ns for t in trials if t.time_ns is not None]
-    if len(pool) == 1:
-        return pool[0]
+    if len(proposals) == 1:
+        return proposals[0]
     if len(trials) < BEGIN or not times:
-        return pool[int(np.argmin(trend.expected(pool)))]
+        return proposals[int(np.argmin(trend.expected(proposals)))]
     slowest = max(1, *times)  # a stage of constants takes no time in a run
     by_time = sorted(range(len(trials)), key=lambda k: trials[k].time_ns or slowest)
     latest = range(max(0, len(trials) - TRIALS // 2), len(trials))
     known = [trials[k] for k in dict.fromkeys((*by_time[: TRIALS // 2], *latest))]
-    gains = improvements(pool, known, slowest, trend)
-    return pool[int(np.argmax(gains))]
+    gains = improvements(proposals, known, slowest, trend)
+    return proposals[int(np.argmax(gains))]
 
 
 def improvements(
-    pool: list[Candidate], known: list[Trial], slowest: int, trend: Trend
+    proposals: list[Candidate], known: list[Trial], slowest: int, trend: Trend
 ) -> list[float]:
     """The expected improvement of each candidate on the fastest, in units of the spread."""
     logs = np.log([t.time_ns or slowest for t in known])
@@ -136,10 +136,10 @@ def improvements(
     apart_from = logs - expected
     level, spread = apart_from.mean(), float(apart_from.std()) or 1.0
     values = (apart_from - level) / spread
-    among, across = likeness(tried, tried), likeness(pool, tried)
+    among, across = likeness(tried, tried), likeness(proposals, tried)
     both = np.column_stack([values, across.T])
     solved = np.linalg.solve(among + NOISE * np.eye(len(tried)), both)
-    means = across @ solved[:, 0] + (trend.expected(pool) + level) / spread
+    means = across @ solved[:, 0] + (trend.expected(proposals) + level) / spread
     variances = 1.0 - np.einsum("ij,ji->i", across, solved[:, 1:])
     best = float(logs.min()) / spread
     gains: list[float] = []
