@@ -30,8 +30,8 @@ from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.measure.inputs import Inputs
-from liftpy.explore.measure.local import Limits
 from liftpy.explore.measure.meaning import expected
+from liftpy.explore.measure.measurer import Limits
 from liftpy.explore.measure.messages import Compile, Compiled, Measure, Setup
 from liftpy.explore.measure.outcome import Measured
 from liftpy.explore.space.candidate import Candidate

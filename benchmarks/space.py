@@ -41,8 +41,8 @@ from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.profile import profile
 from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.explore.measure.inputs import Inputs
-from liftpy.explore.measure.local import Measurer
 from liftpy.explore.measure.meaning import expected
+from liftpy.explore.measure.measurer import Measurer
 from liftpy.explore.measure.messages import Setup
 from liftpy.explore.measure.outcome import KINDS
 from liftpy.explore.space.candidate import program_text

@@ -35,7 +35,7 @@ from liftpy.errors import LiftError
 from liftpy.explore.measure.bench import Bench
 from liftpy.explore.measure.building import KernelBuilder
 from liftpy.explore.measure.compiling import Compiler
-from liftpy.explore.measure.local import BENCH, BUILDING, COMPILING
+from liftpy.explore.measure.measurer import BENCH, BUILDING, COMPILING
 from liftpy.explore.measure.messages import Ready, Unfit
 from liftpy.explore.measure.process import Process
 from liftpy.explore.measure.reference import Reference

@@ -36,8 +36,8 @@ from liftpy.explore.distributed.sites import site_of
 from liftpy.explore.distributed.workers import Workers
 from liftpy.explore.measure.check import TOLERANCE, nothing_compared
 from liftpy.explore.measure.inputs import INPUT_SEED, Inputs, require_inputs
-from liftpy.explore.measure.local import Limits
 from liftpy.explore.measure.meaning import POINTS, expected
+from liftpy.explore.measure.measurer import Limits
 from liftpy.explore.measure.messages import Setup
 from liftpy.explore.measure.outcome import Outcome
 from liftpy.explore.measure.pool import LocalPool

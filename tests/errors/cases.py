@@ -38,7 +38,7 @@ from liftpy.explore.distributed.sites import connect
 from liftpy.explore.distributed.workers import Workers
 from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.inputs import Inputs
-from liftpy.explore.measure.local import Measurer
+from liftpy.explore.measure.measurer import Measurer
 from liftpy.explore.measure.messages import Setup
 from liftpy.explore.report.tables import page, plot
 from liftpy.explore.search import named

@@ -7,7 +7,7 @@ import math
 import time
 from functools import cache
 
-from liftpy.explore.measure.local import BENCH
+from liftpy.explore.measure.measurer import BENCH
 from liftpy.explore.measure.messages import Measure, Setup
 from liftpy.explore.measure.outcome import Measured
 from liftpy.explore.measure.process import Worker

@@ -18,8 +18,8 @@ from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.measure import process
 from liftpy.explore.measure.inputs import Inputs
-from liftpy.explore.measure.local import BENCH, BUILDING, Limits, Measurer
 from liftpy.explore.measure.meaning import expected
+from liftpy.explore.measure.measurer import BENCH, BUILDING, Limits, Measurer
 from liftpy.explore.measure.messages import Build, Built, Compile, Measure, Setup
 from liftpy.explore.measure.outcome import KINDS, BuildFailed, Measured
 from liftpy.explore.measure.pool import LocalExecutor

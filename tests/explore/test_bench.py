@@ -10,7 +10,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import LiftError
 from liftpy.explore.measure.check import Expected
 from liftpy.explore.measure.inputs import Inputs
-from liftpy.explore.measure.local import BENCH
+from liftpy.explore.measure.measurer import BENCH
 from liftpy.explore.measure.messages import Measure, Setup
 from liftpy.explore.measure.outcome import (
     BuildFailed,

@@ -18,8 +18,8 @@ from liftpy.explore.measure.bounding import partition_of
 from liftpy.explore.measure.check import Right
 from liftpy.explore.measure.compiling import Compiler
 from liftpy.explore.measure.inputs import Inputs
-from liftpy.explore.measure.local import Measurer
 from liftpy.explore.measure.meaning import expected
+from liftpy.explore.measure.measurer import Measurer
 from liftpy.explore.measure.messages import Cut, Inspect, Setup
 from liftpy.explore.measure.outcome import Measured
 from liftpy.explore.space.candidate import Candidate, program_text

@@ -186,7 +186,7 @@ def test_a_stopped_campaign_goes_on_as_if_nothing_had_been(whole, device, tmp_pa
 KILLED = f"""
 import os, signal
 from liftpy.explore.exploring import explore
-from liftpy.explore.measure.local import Measurer
+from liftpy.explore.measure.measurer import Measurer
 from liftpy.language.text.program import parse
 measure, begun = Measurer.measure, []
 def killed(*request):

@@ -27,8 +27,8 @@ from liftpy.explore.distributed.sites import connect
 from liftpy.explore.distributed.workers import Workers
 from liftpy.explore.exploring import explore
 from liftpy.explore.measure.inputs import Inputs
-from liftpy.explore.measure.local import BENCH, Limits
 from liftpy.explore.measure.meaning import expected
+from liftpy.explore.measure.measurer import BENCH, Limits
 from liftpy.explore.measure.messages import Setup
 from liftpy.explore.space.candidate import program_text
 from liftpy.explore.space.version import VERSION

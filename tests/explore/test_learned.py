@@ -14,7 +14,7 @@ from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.measure.bench import Bench
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.learned import Lessons
-from liftpy.explore.measure.local import Measurer
+from liftpy.explore.measure.measurer import Measurer
 from liftpy.explore.measure.messages import Measure, Setup
 from liftpy.explore.measure.outcome import KernelLimit, Measured, Refused
 from liftpy.explore.search import SEARCHES

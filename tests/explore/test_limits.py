@@ -19,9 +19,9 @@ from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.run import CampaignRun
 from liftpy.explore.measure import inputs
-from liftpy.explore.measure import local as measure
+from liftpy.explore.measure import measurer as measure
 from liftpy.explore.measure.inputs import Inputs
-from liftpy.explore.measure.local import Allowance, Limits
+from liftpy.explore.measure.measurer import Allowance, Limits
 from liftpy.explore.measure.outcome import TimedOut, WrongResult
 from liftpy.rewrite.strategy import attempt, rule
 

@@ -10,8 +10,8 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.measure.check import Doubt, Error, Expected, Right
 from liftpy.explore.measure.compiling import Compiler
 from liftpy.explore.measure.inputs import Inputs, inputs
-from liftpy.explore.measure.local import Measurer, Prepared
 from liftpy.explore.measure.meaning import expected
+from liftpy.explore.measure.measurer import Measurer, Prepared
 from liftpy.explore.measure.messages import Built, Compile, Doubtful, Settle, Setup
 from liftpy.explore.measure.outcome import Measured, TimedOut, WrongResult
 from liftpy.explore.measure.process import Process

@@ -12,7 +12,7 @@ import pytest
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import InternalError, WorkerRefused
 from liftpy.explore.measure.inputs import Inputs
-from liftpy.explore.measure.local import BENCH
+from liftpy.explore.measure.measurer import BENCH
 from liftpy.explore.measure.messages import Measure, Setup
 from liftpy.explore.measure.outcome import Crashed, Defect, TimedOut
 from liftpy.explore.measure.process import STARTS, Worker

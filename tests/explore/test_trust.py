@@ -12,7 +12,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import WorkerRefused
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.exploring import explore, space_of
-from liftpy.explore.measure.local import BENCH, Measurer
+from liftpy.explore.measure.measurer import BENCH, Measurer
 from liftpy.explore.space.candidate import program_text
 from tests.explore.killing import TINY as PROGRAM
 from tests.explore.misbehaving import command

@@ -26,7 +26,7 @@ from distributed import Future
 from liftpy.explore.campaign.store import ATTEMPTS
 from liftpy.explore.distributed import board
 from liftpy.explore.distributed.cluster import Board, Cluster, Failed, Gone, heard
-from liftpy.explore.measure.local import COMPILING, Allowance, Limits
+from liftpy.explore.measure.measurer import COMPILING, Allowance, Limits
 from liftpy.explore.measure.messages import (
     Answer,
     Compile,

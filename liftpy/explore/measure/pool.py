@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from liftpy.constraints.device import Device
-from liftpy.explore.measure.local import Limits, Measurer, Prepared
+from liftpy.explore.measure.measurer import Limits, Measurer, Prepared
 from liftpy.explore.measure.messages import Compiled, Setup
 from liftpy.explore.measure.outcome import Outcome
 from liftpy.explore.space.candidate import Candidate
