@@ -147,6 +147,8 @@ def turns_of(program: Program, modules: dict[str, Module], session: Session, rou
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in CHOICES:
+        sys.exit(f"name a choice: {' or '.join(CHOICES)}")
     chosen = sys.argv[1]
     both_words, cases = CHOICES[chosen]
     over(cases, partial(compare, chosen, both_words), sys.argv[2:])

@@ -9,6 +9,7 @@ with the counter some steps on. `again` is the unchanged text a second time, and
 
 from __future__ import annotations
 
+import argparse
 import re
 import statistics
 import sys
@@ -150,12 +151,15 @@ def over(
     cases: Iterable[Case], compare: Callable[[Case, Session, int], None], options: list[str]
 ) -> None:
     """Compare each case on the device that the options name, or the first, in so many rounds."""
-    device = lp.find_device(options[0] if options else None)
-    rounds = int(options[1]) if len(options) > 1 else 15
+    parser = argparse.ArgumentParser()
+    parser.add_argument("device", nargs="?", help="as for `liftpy explore`; the first")
+    parser.add_argument("rounds", nargs="?", type=int, default=15)
+    given = parser.parse_args(options)
+    device = lp.find_device(given.device)
     print(device.name, device.platform)
     with Session(device) as session:
         for name in cases:
-            compare(name, session, rounds)
+            compare(name, session, given.rounds)
 
 
 if __name__ == "__main__":
