@@ -15,7 +15,7 @@ from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Program, Scala
 from liftpy.ir.place import named
 from liftpy.ir.types import FLOATS, ArrayType, TupleType, Type, VectorType, scalars
 from liftpy.ir.walk import Path, at, top_down
-from liftpy.language.embedded.defining import whole
+from liftpy.language.embedded.defining import traced_alone
 from liftpy.language.entry import entry
 from liftpy.language.given import shown
 
@@ -72,7 +72,7 @@ def gradient(
     try:
         check_vectors(program)
         seeds = cotangent_parameters(program, chosen(program, of))
-        made = whole([*program.params, *seeds], body)
+        made = traced_alone([*program.params, *seeds], body)
     except NoDerivative as error:
         raise TypeRefused(refusal(program, wanted, error)) from None
     simple = Lambda(made.params, simplified(made.body))

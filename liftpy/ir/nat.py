@@ -812,7 +812,7 @@ def nats(names: str) -> tuple[Nat, ...]:
 _SMALL: dict[int, Nat] = {}
 
 
-def whole(value: Any) -> int:
+def to_int(value: Any) -> int:
     """An integer of a type other than `int`, such as NumPy's, as an int; TypeRefused for others."""
     if getattr(value, "type", None) is None and hasattr(value, "__index__"):
         return operator.index(value)
@@ -826,7 +826,7 @@ def nat(value: NatLike) -> Nat:
     if isinstance(value, Nat):
         return value
     if type(value) is not int:
-        value = whole(value)
+        value = to_int(value)
     if (known := _SMALL.get(value)) is None:
         known = Nat({(): value} if value else {})
         if -1024 < value < 1 << 16:

@@ -66,7 +66,7 @@ class OperatorRecord:
     wraps: bool = False
     idempotent: bool = False
     zero: Literal["", "any", "all", "first", "branches"] = ""
-    finite: bool = False
+    finite: bool = True
     cost: int = 1
 
 
@@ -132,7 +132,6 @@ def extremum(
         commutative=True,
         idempotent=True,
         zero="all",
-        finite=True,
     )
 
 
@@ -153,7 +152,7 @@ def comparison(
     operands: Literal["numbers", "scalars"] = "numbers",
 ) -> OperatorRecord:
     """A comparison."""
-    return OperatorRecord(name, 2, operands, reference, numpy, name, truth=True, finite=True)
+    return OperatorRecord(name, 2, operands, reference, numpy, name, truth=True)
 
 
 def connective(
@@ -170,7 +169,6 @@ def connective(
         c_vectors=c_vectors,
         z3=name.capitalize(),
         truth=True,
-        finite=True,
     )
 
 
@@ -187,17 +185,9 @@ OPERATORS = {
             commutative=True,
             wraps=True,
             zero="all",
-            finite=True,
         ),
         arithmetic(
-            "-",
-            lambda a, b: a - b,
-            "subtract",
-            z3="fpSub",
-            neutral=0,
-            wraps=True,
-            zero="all",
-            finite=True,
+            "-", lambda a, b: a - b, "subtract", z3="fpSub", neutral=0, wraps=True, zero="all"
         ),
         arithmetic(
             "*",
@@ -208,34 +198,24 @@ OPERATORS = {
             commutative=True,
             wraps=True,
             zero="any",
-            finite=True,
         ),
-        arithmetic("/", toward_zero, "", z3="fpDiv", zero="first", finite=True, cost=8),
-        arithmetic("%", rest, "", c="fmod", c_integers="%", zero="first", cost=16),
+        arithmetic("/", toward_zero, "", z3="fpDiv", zero="first", cost=8),
+        arithmetic("%", rest, "", c="fmod", c_integers="%", zero="first", finite=False, cost=16),
         extremum("min", min, "fmin", math.inf),
         extremum("max", max, "fmax", -math.inf),
         OperatorRecord(
-            "neg",
-            1,
-            "numbers",
-            lambda a: -a,
-            "negative",
-            "-",
-            z3="fpNeg",
-            wraps=True,
-            zero="first",
-            finite=True,
+            "neg", 1, "numbers", lambda a: -a, "negative", "-", z3="fpNeg", wraps=True, zero="first"
         ),
-        OperatorRecord("abs", 1, "numbers", abs, "abs", "fabs", zero="first", finite=True),
-        of_floats("sqrt", lambda a: a**0.5, 8, zero="first"),
-        of_floats("exp", lambda a: math.e**a, 16),
-        of_floats("log", math.log, 16),
-        of_floats("sin", math.sin, 16, zero="first", finite=True),
-        of_floats("cos", lambda a: math.sin(a + math.pi / 2), 16, finite=True),
-        of_floats("tanh", lambda a: 1 - 2 / (math.e ** (2 * a) + 1), 16, zero="first", finite=True),
-        of_floats("pow", lambda a, b: a**b, 32, "power", arity=2),
-        of_floats("floor", lambda a: float(math.floor(a)), 1, zero="first", finite=True),
-        of_floats("ceil", lambda a: -float(math.floor(-a)), 1, zero="first", finite=True),
+        OperatorRecord("abs", 1, "numbers", abs, "abs", "fabs", zero="first"),
+        of_floats("sqrt", lambda a: a**0.5, 8, zero="first", finite=False),
+        of_floats("exp", lambda a: math.e**a, 16, finite=False),
+        of_floats("log", math.log, 16, finite=False),
+        of_floats("sin", math.sin, 16, zero="first"),
+        of_floats("cos", lambda a: math.sin(a + math.pi / 2), 16),
+        of_floats("tanh", lambda a: 1 - 2 / (math.e ** (2 * a) + 1), 16, zero="first"),
+        of_floats("pow", lambda a, b: a**b, 32, "power", arity=2, finite=False),
+        of_floats("floor", lambda a: float(math.floor(a)), 1, zero="first"),
+        of_floats("ceil", lambda a: -float(math.floor(-a)), 1, zero="first"),
         comparison("<", lambda a, b: a < b, "less"),
         comparison("<=", lambda a, b: a <= b, "less_equal"),
         comparison("==", lambda a, b: a == b, "equal", "scalars"),
@@ -244,19 +224,10 @@ OPERATORS = {
         connective("or", 2, lambda a, b: True if a else b, "||", "|"),
         connective("not", 1, lambda a: not a, "!", "^"),
         OperatorRecord(
-            "select",
-            3,
-            "scalars",
-            lambda c, a, b: a if c else b,
-            "where",
-            z3="If",
-            zero="branches",
-            finite=True,
+            "select", 3, "scalars", lambda c, a, b: a if c else b, "where", z3="If", zero="branches"
         ),
         *(
-            OperatorRecord(
-                name, 1, "scalars", converted(t), truth=t == BOOL, zero="first", finite=True
-            )
+            OperatorRecord(name, 1, "scalars", converted(t), truth=t == BOOL, zero="first")
             for name, t in SCALARS.items()
         ),
     )

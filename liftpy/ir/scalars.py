@@ -75,7 +75,7 @@ def exact(value: Any) -> Hashable:
     if isinstance(value, float):
         if math.isnan(value):
             return "nan"
-        if value == 0 and math.copysign(1, value) < 0:
+        if not value and math.copysign(1, value) < 0:
             return "-0"
     return value
 

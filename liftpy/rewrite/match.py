@@ -137,7 +137,9 @@ def match_expr(pattern: Expr, expr: Expr, found: Bindings, scope: Scope) -> None
                 if isinstance(value, ValueVar)
                 else value
             )
-            require(exact(known) == exact(number), lambda: f"expected the value {known}, found {number}")
+            require(
+                exact(known) == exact(number), lambda: f"expected the value {known}, found {number}"
+            )
         case Tuple(elements):
             if not isinstance(expr, Tuple) or len(expr.elements) != len(elements):
                 raise MismatchError("no tuple here")

@@ -32,7 +32,7 @@ Zero: TypeAlias = "bool | tuple[Zero, ...]"
 
 def is_zero_of_zero(f: Lambda) -> bool:
     """Whether a function is 0 if its first argument is."""
-    return is_finite(f.body) and whole(zero(f.body, {f.params[0]: True}))
+    return is_finite(f.body) and all_zero(zero(f.body, {f.params[0]: True}))
 
 
 def is_finite(expr: Expr) -> bool:
@@ -53,9 +53,9 @@ def is_finite(expr: Expr) -> bool:
     return True
 
 
-def whole(known: Zero) -> bool:
+def all_zero(known: Zero) -> bool:
     """Whether all components are zero."""
-    return all(map(whole, known)) if isinstance(known, tuple) else known
+    return all(map(all_zero, known)) if isinstance(known, tuple) else known
 
 
 def zero(expr: Expr, env: Mapping[Param, Zero]) -> Zero:
@@ -87,20 +87,20 @@ def zero_call(call: FunCall, args: tuple[Zero, ...], env: Mapping[Param, Zero]) 
         case Unzip():
             return args[0]
         case Layout() as layout:
-            return all(map(whole, args)) and not any(layout.constants().values())
+            return all(map(all_zero, args)) and not any(layout.constants().values())
         case Map(f=f):
             return zero(f.body, {**env, f.params[0]: args[0]})
         case Reduce(f=f):
             init, xs = args
             step = dict(zip(f.params, (init, xs), strict=True))
-            return whole(init) and whole(zero(f.body, {**env, **step}))
+            return all_zero(init) and all_zero(zero(f.body, {**env, **step}))
         case _:
             return False
 
 
 def zero_operator(op: str, args: tuple[Zero, ...]) -> bool:
     """`zero` for a scalar operator."""
-    known = tuple(map(whole, args))
+    known = tuple(map(all_zero, args))
     match OPERATORS[op].zero:
         case "any":
             return any(known)

@@ -78,17 +78,17 @@ def both_ways(proof: Proof, layout: Layout, params: tuple[Param, ...], adjoint: 
     others = [c for c in inserted(adjoint).values() if c != 0]
     if others:
         raise Open(BACK, f"{adjoint} inserts {others[0]:g} where nothing was read, instead of 0")
-    there = parts_of(call(layout, *params))
+    there = elements_of(call(layout, *params))
     permit(proof, adjoint, there)
     back = denote(call(without_constants(adjoint), *there), env, proof.reader)
-    original = whole([env[p] for p in params])
+    original = as_tuple([env[p] for p in params])
     proof.agree(written(proof, back, original), original, (), BACK)
 
     results = tuple(Param(f"result {k}", part.type) for k, part in enumerate(there))
     env = {p: proof.reader.leaf(p.name, p.type) for p in results}
-    read = parts_of(call(adjoint, *results))
+    read = elements_of(call(adjoint, *results))
     again = denote(call(without_constants(layout), *read), env, proof.reader)
-    original = whole([env[p] for p in results])
+    original = as_tuple([env[p] for p in results])
     proof.agree(written(proof, again, original), original, (), FORTH)
 
 
@@ -109,13 +109,13 @@ def permit(proof: Proof, primitive: Primitive, args: tuple[Expr, ...]) -> None:
         proof.show(ALLOWED, proof.terms.condition(condition))
 
 
-def whole(values: Sequence[Value]) -> Value:
+def as_tuple(values: Sequence[Value]) -> Value:
     """The value of a tuple with these components, or the only one."""
     first, *rest = values
     return (first, *rest) if rest else first
 
 
-def parts_of(expr: Expr) -> tuple[Expr, ...]:
+def elements_of(expr: Expr) -> tuple[Expr, ...]:
     """The components of a tuple, or the expression itself."""
     return tuple(expr) if isinstance(expr.type, TupleType) else (expr,)
 

@@ -31,7 +31,7 @@ class FoldNest:
     inner: Fold
 
 
-def whole(part: Value) -> Fold:
+def complete_fold(part: Value) -> Fold:
     """The fold that a component is the whole result of."""
     if not isinstance(part, FoldComponent):
         raise Open(SHAPE, "a side is not a fold")
@@ -45,13 +45,13 @@ def nest(proof: Proof, outer: Fold, i: Nat, accumulator: Any) -> FoldNest:
     known = len(proof.reader.named)
     value = outer.step(i, accumulator)
     if isinstance(value, FoldComponent):
-        return FoldNest(lambda result: result, whole(value))
+        return FoldNest(lambda result: result, complete_fold(value))
     before = {n.constant for n in proof.reader.named[:known]}
     new = [n for n in named_in(proof.reader, value) if n.constant not in before]
     if len(new) != 1 or not isinstance(new[0].value, FoldComponent):
         raise Open(SHAPE, f"a step reads {len(new)} inner results, not one fold's")
     (name,) = new
-    inner = whole(name.value)
+    inner = complete_fold(name.value)
     return FoldNest(lambda result: replaced(proof.reader, value, name.constant, result), inner)
 
 
@@ -80,7 +80,7 @@ def blocks(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> N
     A step preserves it. At `j = m` it says `L((i+1)*m) = C(i, R(i), S(i, m)) = R(i+1)`, where the
     next block begins. If the inner fold starts from the outer accumulator, `C(i, A, B) = B`.
     """
-    one, two = whole(left), whole(right)
+    one, two = complete_fold(left), complete_fold(right)
     if is_folded_twice(proof, one):
         one, two = two, one
     terms = proof.terms
@@ -116,7 +116,7 @@ def exchange(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) ->
 
     At the last row `F` is the right side.
     """
-    one, two = whole(left), whole(right)
+    one, two = complete_fold(left), complete_fold(right)
     terms = proof.terms
     i, in_rows = proof.index(one.length)
     j, in_columns = proof.index(two.length)

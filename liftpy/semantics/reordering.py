@@ -15,7 +15,7 @@ from liftpy.ir.nat import Nat, Var, atom, nat
 from liftpy.ir.pull import Value
 from liftpy.semantics.agree import Bool, Hypotheses, Proof
 from liftpy.semantics.dependence import named_in, replaced
-from liftpy.semantics.induction import SHAPE, fresh, whole
+from liftpy.semantics.induction import SHAPE, complete_fold, fresh
 from liftpy.semantics.symbolic import Fold, FoldComponent, Named, Read
 from liftpy.semantics.verdict import Open
 
@@ -37,7 +37,7 @@ def permuted(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) ->
     there are steps, so each element is read exactly once. Steps that read the same element do the
     same, and any two steps may be exchanged, so their order does not matter.
     """
-    one, two = whole(left), whole(right)
+    one, two = complete_fold(left), complete_fold(right)
     terms = proof.terms
     proof.agree(one.init, two.init, hypotheses, "the folds start alike")
     a = fresh(proof, one)
@@ -81,7 +81,7 @@ def idle(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> Non
 
     The number of idle steps before is searched among the sizes in the difference of the lengths.
     """
-    one, two = whole(left), whole(right)
+    one, two = complete_fold(left), complete_fold(right)
     more = nat(one.length) - nat(two.length)
     if len(more.terms) == 0 or (more.bounds[1] is not None and more.bounds[1] <= 0):
         one, two, more = two, one, -more
@@ -128,7 +128,7 @@ def carried(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> 
     The one side starts at `C(init)`, and a step from `C(b)` leads to `C` of a step from `b`.
     """
     fold, other = (left, right) if isinstance(left, FoldComponent) else (right, left)
-    one, term = whole(fold), proof.reader.scalar(other)
+    one, term = complete_fold(fold), proof.reader.scalar(other)
     names = named_in(proof.reader, term)
     if len(names) != 1:
         raise Open(SHAPE, f"a side reads {len(names)} folds, not one")
@@ -137,7 +137,7 @@ def carried(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> 
 
 def carried_by(proof: Proof, one: Fold, term: Any, name: Named, hypotheses: Hypotheses) -> None:
     """`carried` for one fold: it is a term, `C` of the fold that a name in the term stands for."""
-    two = whole(name.value)
+    two = complete_fold(name.value)
 
     def carry(accumulator: Any) -> Any:
         return replaced(proof.reader, term, name.constant, accumulator)
@@ -158,10 +158,10 @@ def sequel(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> N
 
     The steps of the one side are those of the first fold, followed by those of the second.
     """
-    one, two = whole(left), whole(right)
+    one, two = complete_fold(left), complete_fold(right)
     if isinstance(one.init, FoldComponent):
         one, two = two, one
-    first = whole(two.init)
+    first = complete_fold(two.init)
     terms = proof.terms
     count, steps = terms.nat(first.length), terms.nat(one.length)
     together = steps == count + terms.nat(two.length)

@@ -15,7 +15,7 @@ from liftpy.ir.nat import Nat
 from liftpy.ir.pull import Value
 from liftpy.semantics.agree import Bool, Hypotheses, Proof, lockstep
 from liftpy.semantics.dependence import named_in, replaced
-from liftpy.semantics.induction import SHAPE, fresh, whole
+from liftpy.semantics.induction import SHAPE, complete_fold, fresh
 from liftpy.semantics.laws import subterms
 from liftpy.semantics.reordering import carried_by
 from liftpy.semantics.symbolic import Fold, FoldComponent, Named, along
@@ -56,7 +56,7 @@ def online(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> N
         raise Open(SHAPE, "a side is not a fold")
     if left.path:
         left, right = right, left
-    one, two = whole(left), right.fold
+    one, two = complete_fold(left), right.fold
     inner = read_by(proof, one)
     if inner is None:
         lockstep(proof, left, right, hypotheses)
@@ -98,7 +98,7 @@ def read_by(proof: Proof, fold: Fold) -> FoldComponent | None:
         raise Open(SHAPE, "the steps read more folds than one")
     if not parts:
         return None
-    whole(parts[0])
+    complete_fold(parts[0])
     return parts[0]
 
 
@@ -130,7 +130,7 @@ def rescaled(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) ->
     A fold `L` in the one side's step equals the term `r(o, n, M)` in the other's, where `M` is a
     fold, if `L` is `r(o, n, M)` before and after each of their steps (`carried`).
     """
-    one, two = whole(left), whole(right)
+    one, two = complete_fold(left), complete_fold(right)
     same_length = proof.terms.nat(one.length) == proof.terms.nat(two.length)
     proof.show("both sides fold over as many steps", same_length, hypotheses)
     proof.agree(one.init, two.init, hypotheses, "the folds start alike")
@@ -162,7 +162,7 @@ def is_carried(proof: Proof, fold: Named, call: Any, of: Named, hypotheses: Hypo
     """Whether a fold can be shown to be a term, a function of the fold behind a name."""
     shown = list(proof.shown)
     try:
-        carried_by(proof, whole(fold.value), call, of, hypotheses)
+        carried_by(proof, complete_fold(fold.value), call, of, hypotheses)
     except Open:
         proof.shown = shown
         return False

@@ -87,5 +87,3 @@ def test_the_sign_of_padded_zeros_is_kept() -> None:
     for value, sign in (("0", False), ("-0.0", True)):
         result = evaluate(parse(f"def p(xs: [5]f32) = xs |> pad(1, 2, {value})"), xs)
         assert np.signbit(np.asarray(result)).tolist() == [sign, *[False] * 5, sign, sign]
-
-

@@ -316,7 +316,7 @@ def program(f: Callable[..., Any] | None = None) -> Program:
         return found
 
     try:
-        made = whole(params, body)
+        made = traced_alone(params, body)
         check_scopes(f, made)
     except LiftError as error:
         locate_function(error, f)
@@ -324,7 +324,7 @@ def program(f: Callable[..., Any] | None = None) -> Program:
     return Program(f.__name__, made, constants)
 
 
-def whole(params: Sequence[Param], body: Callable[..., Expr]) -> Lambda:
+def traced_alone(params: Sequence[Param], body: Callable[..., Expr]) -> Lambda:
     """A function of these parameters that is traced by itself, not as part of another."""
     around = TRACE.set(None)
     try:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from liftpy.ir.operators import OPERATORS
+
+#: The functions of a float, whose names are the same in NumPy and `math`.
+OF_FLOATS = {
+    name: name for name, op in OPERATORS.items() if op.operands == "floats" and op.numpy == name
+}
 #: NumPy functions that the language has, each with its operator.
 UFUNCS: Mapping[str, str] = {
     "add": "+",
@@ -16,14 +22,7 @@ UFUNCS: Mapping[str, str] = {
     "negative": "neg",
     "absolute": "abs",
     "fabs": "abs",
-    "sqrt": "sqrt",
-    "exp": "exp",
-    "log": "log",
-    "sin": "sin",
-    "cos": "cos",
-    "tanh": "tanh",
-    "floor": "floor",
-    "ceil": "ceil",
+    **OF_FLOATS,
     "minimum": "min",
     "maximum": "max",
     "less": "<",
@@ -49,7 +48,7 @@ WRITTEN: Mapping[str, Callable[..., Any]] = {
 SCALAR_WORDS: Mapping[str, str] = {
     "fabs": "absolute",
     "pow": "power",
-    **{name: name for name in ("sqrt", "exp", "log", "sin", "cos", "tanh", "floor", "ceil")},
+    **OF_FLOATS,
 }
 #: What to write for Python and NumPy functions on whole arrays.
 OVER_ARRAYS: Mapping[str, str] = {
