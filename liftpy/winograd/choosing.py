@@ -24,7 +24,6 @@ import numpy as np
 from liftpy.winograd.error import FORMS, Bound, Transforms, bound
 from liftpy.winograd.measured import measured_error
 from liftpy.winograd.points import Points, known_points, points
-from liftpy.winograd.sharing import is_dyadic
 from liftpy.winograd.triple import Triple, cook_toom, integral, scaled
 
 MAGNITUDES = points(
@@ -181,17 +180,3 @@ def choose(m: int, r: int, by: By, largest: int, channels: int = 16, dimensions:
     integers = usual[Scaling.INTEGERS]
     light = next(choice for choice in tried if choice.operations <= integers.operations)
     return Chosen(integers, tried[0], light)
-
-
-def of_rules(m: int, r: int, channels: int = 16) -> Points:
-    """The points with which a rule computes F(m, r); `points.ACCURATE` says how they are chosen.
-
-    >>> print(*of_rules(2, 3))
-    0 1 -1
-    """
-    usual, *others = shortlist(m, r, m + r - 1)
-    first, *tried = (Choice(t, Scaling.NONE, channels, 2) for t in (usual, *others))
-    exact = (c for c in tried if all(map(is_dyadic, c.triple.points)))
-    allowed = [c for c in exact if 4 * c.operations <= 5 * first.operations]
-    best = min(allowed, key=lambda c: c.bound.relative, default=first)
-    return (best if 2 * best.bound.relative <= first.bound.relative else first).triple.points

@@ -20,11 +20,11 @@ from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.remeasure import undecided
 from liftpy.explore.campaign.store import ATTEMPTS, Store
 from liftpy.explore.exploring import explore, space_of
-from liftpy.explore.measure.pareto import dominates
 from liftpy.explore.search.guided import BEGIN
 from liftpy.explore.space.candidate import program_text
 from liftpy.workloads import Convolution, convolution
 from tests.explore.spaces import places
+from tests.explore.test_pareto import dominates
 from tests.processes import started
 
 pytestmark = pytest.mark.usefixtures("in_one_process")  # processes: test_trust.py, test_kill.py

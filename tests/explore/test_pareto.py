@@ -4,10 +4,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liftpy.explore.measure.pareto import clear_front, dominates, front
+from liftpy.explore.measure.pareto import clear_front, front
 from liftpy.explore.measure.samples import Interval, interval_of
 
 costs = st.tuples(st.integers(0, 12), st.integers(0, 12))
+
+
+def dominates(a: tuple[float, float], b: tuple[float, float]) -> bool:
+    """Whether `a` is no worse than `b` in both costs, and better in one."""
+    return a[0] <= b[0] and a[1] <= b[1] and a != b
 
 
 def by_definition(points):

@@ -247,7 +247,7 @@ def everything(path):
     with Store.read(path) as store:
         for row in store.rows():
             store.kernels(row.id)
-        _ = store.identity, store.cursor, store.calls(), store.learned(), store.done()
+        _ = store.identity, store.calls(), store.learned(), store.done()
     candidates = small_space().sample(4, seed=0)
     with Store.open(path, IDENTITY) as store:
         measure(store, candidates[3])

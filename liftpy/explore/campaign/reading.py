@@ -74,12 +74,6 @@ class CampaignReader:
                 json.loads(row["settings"]),
             )
 
-    @property
-    def cursor(self) -> int:
-        """The next position in the drawing order; all candidates before it have been started."""
-        (row,) = self._ask("SELECT cursor FROM campaign")
-        return row["cursor"]
-
     def calls(self) -> list[Call]:
         """The calls that started or resumed the campaign, in order."""
         with understanding(self.path):

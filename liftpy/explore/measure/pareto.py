@@ -16,11 +16,6 @@ from liftpy.explore.measure.samples import Interval
 T = TypeVar("T")
 
 
-def dominates(a: tuple[float, float], b: tuple[float, float]) -> bool:
-    """Whether `a` is no worse than `b` in both costs, and better in one."""
-    return a[0] <= b[0] and a[1] <= b[1] and a != b
-
-
 def front(points: Iterable[T], costs: Callable[[T], tuple[float, float]]) -> list[T]:
     """The points that no other dominates, sorted by the first cost; equal points keep their order.
 
