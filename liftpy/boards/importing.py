@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from liftpy.boards.judgement import Judgement
 from liftpy.boards.results import AGAIN, Result, Results, refusal
 from liftpy.boards.schema import CampaignFields, checked
 from liftpy.errors import LiftError, a_few
+from liftpy.explore.campaign.differences import device_text
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.replay import alike
 from liftpy.explore.campaign.rows import Identity
@@ -141,7 +141,8 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
         raise refusal(
             results.path,
             results.lines["device"],
-            f"the device is {_spell(here.device)}, that of {path} is {_spell(there.device)}: "
+            f"the device is {device_text(here.device)}, "
+            f"that of {path} is {device_text(there.device)}: "
             "times of two devices, or of two drivers, cannot be mixed. Name another FILE; it is "
             "created if it does not exist",
         )
@@ -161,11 +162,6 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
             f"liftpy {here.version} made the bundle, liftpy {there.version} made {path}: results "
             "of two versions cannot be mixed. Name another FILE",
         )
-
-
-def _spell(device: Mapping[str, Any]) -> str:
-    ordinal = f" (number {device['ordinal'] + 1})" if device["ordinal"] else ""
-    return f"{device['platform']}: {device['name']}, driver {device['driver_version']}{ordinal}"
 
 
 def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: Judgement) -> Taken:

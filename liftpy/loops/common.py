@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from liftpy.ir.nat import Nat
 from liftpy.loops.hoisting import is_constant
@@ -43,6 +44,8 @@ from liftpy.loops.tree import (
     rebuilt,
     with_blocks,
 )
+
+Place = TypeVar("Place", Cell, RangeTest)
 
 
 def without_common(block: Block) -> Block:
@@ -101,8 +104,8 @@ class Sharing:
                     yield Let(new.name, value)
                 self.spelled[name] = self.names[name].name
             case Store(cell, value, silent, nontemporal):
-                tests = tuple(test_renamed(t, self.spelled) for t in silent)
-                cell = cell_renamed(cell, self.spelled)
+                tests = tuple(place_renamed(t, self.spelled) for t in silent)
+                cell = place_renamed(cell, self.spelled)
                 yield Store(cell, self.shared(value)[1], tests, nontemporal)
                 self.forget()
             case For():
@@ -111,7 +114,7 @@ class Sharing:
                 condition = condition_renamed(condition, self.spelled)
                 yield with_blocks(replace(s, condition=condition), self.block)
             case Fetch(cell):
-                yield Fetch(cell_renamed(cell, self.spelled))
+                yield Fetch(place_renamed(cell, self.spelled))
             case Barrier():
                 yield s
                 self.forget()
@@ -156,7 +159,7 @@ def indices_renamed(value: Value, names: Mapping[str, str]) -> Value:
             new = index_renamed(index, names)
             return value if new is index else Index(new, t)
         case Cell():
-            return cell_renamed(value, names)
+            return place_renamed(value, names)
         case Select():
             return replace(value, condition=condition_renamed(value.condition, names))
         case _:
@@ -169,24 +172,18 @@ def index_renamed(index: Nat, names: Mapping[str, str]) -> Nat:
     return renamed(index, {n: names[n] for n in mentioned}) if mentioned else index
 
 
-def cell_renamed(cell: Cell, names: Mapping[str, str]) -> Cell:
-    """A cell whose index mentions variables by other names."""
-    index = index_renamed(cell.index, names)
-    return cell if index is cell.index else replace(cell, index=index)
-
-
-def test_renamed(test: RangeTest, names: Mapping[str, str]) -> RangeTest:
-    """A test that mentions variables by other names."""
-    index = index_renamed(test.index, names)
-    return test if index is test.index else replace(test, index=index)
+def place_renamed(place: Place, names: Mapping[str, str]) -> Place:
+    """A cell, or a test, whose index mentions variables by other names."""
+    index = index_renamed(place.index, names)
+    return place if index is place.index else replace(place, index=index)
 
 
 def condition_renamed(condition: Condition, names: Mapping[str, str]) -> Condition:
     """A condition that mentions variables by other names."""
     match condition:
         case All(tests):
-            return All(tuple(test_renamed(t, names) for t in tests))
+            return All(tuple(place_renamed(t, names) for t in tests))
         case Fails(All(tests)):
-            return Fails(All(tuple(test_renamed(t, names) for t in tests)))
+            return Fails(All(tuple(place_renamed(t, names) for t in tests)))
         case Both(left, right):
             return Both(condition_renamed(left, names), condition_renamed(right, names))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from liftpy.explore.campaign.rows import Identity
@@ -22,7 +23,7 @@ def differences(there: Identity, wanted: Identity) -> list[str]:
         *(
             f"the {name}: it has {old}, this is {new}"
             for name, old, new in (
-                ("device", _device(there.device), _device(wanted.device)),
+                ("device", device_text(there.device), device_text(wanted.device)),
                 ("version of liftpy", there.version, wanted.version),
                 ("seed", there.seed, wanted.seed),
             )
@@ -59,13 +60,13 @@ def _settings(there: Identity, wanted: Identity) -> list[str]:
 def _setting(value: Any) -> str:
     if isinstance(value, list):  # families, conditions, devices
         each = cast("list[Any]", value)
-        return ", ".join(_device(v) if isinstance(v, dict) else str(v) for v in each)
+        return ", ".join(device_text(v) if isinstance(v, dict) else str(v) for v in each)
     if isinstance(value, dict):  # sizes
         return ", ".join(f"{n} = {v}" for n, v in cast("dict[str, int]", value).items())
     return str(value)
 
 
-def _device(device: dict[str, Any]) -> str:
+def device_text(device: Mapping[str, Any]) -> str:
     """A device by what determines its kernels and times, in words."""
     ordinal = f" (number {device['ordinal'] + 1})" if device["ordinal"] else ""
     return f"{device['platform']}: {device['name']}, driver {device['driver_version']}{ordinal}"
