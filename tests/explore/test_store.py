@@ -134,14 +134,19 @@ def test_each_call_is_noted_with_its_environment_and_its_end(path):
     assert re.fullmatch(r"[0-9a-f]{40}\+?", here["commit"] or "0" * 40)
 
 
+def cursor(store: Store) -> int:
+    (row,) = store._ask("SELECT cursor FROM campaign")
+    return row["cursor"]
+
+
 def test_the_cursor_is_the_next_place_in_the_drawing_order(path, candidates):
     filled(path, candidates)
     with Store.open(path, IDENTITY) as store:
-        assert store.cursor == 3
+        assert cursor(store) == 3
         store.begin(candidates[0])
-        assert store.cursor == 3
+        assert cursor(store) == 3
         store.begin(candidates[3])
-        assert store.cursor == 4
+        assert cursor(store) == 4
 
 
 def test_a_file_of_format_1_keeps_all_its_rows(path):
@@ -149,10 +154,10 @@ def test_a_file_of_format_1_keeps_all_its_rows(path):
         old.executescript(VERSION_1.read_text())
     before = path.read_bytes()
     with Store.read(path) as store:
-        read = store.rows(), store.identity, store.learned(), store.cursor
+        read = store.rows(), store.identity, store.learned(), cursor(store)
     assert path.read_bytes() == before, "a reader migrates what is in memory"
     with Store.open(path, IDENTITY) as store:
-        assert (store.rows(), store.identity, store.learned(), store.cursor) == read
+        assert (store.rows(), store.identity, store.learned(), cursor(store)) == read
         measured, refused, running, limited = store.rows()
         assert store.kernels(measured.id) == (MODULE.source, MODULE.manifest_json())
         assert store.attempts(running.id) == 1
