@@ -89,9 +89,11 @@ def stepped(layout: Layout, t: ArrayType, dimension: int) -> int | None:
 
 
 def whole(t: Type, indices: tuple[Nat, ...] = ()) -> Value:
-    """A value of type `t` whose scalars are places, with its own lengths."""
-    if isinstance(t, ArrayType):
-        return Pull(t.length, lambda i: whole(t.element, (*indices, nat(i))))
+    """A value of type `t` whose scalars are places, with its own lengths; open ones exceed 1."""
+    if isinstance(t, ArrayType | VectorType):
+        own = t.length if isinstance(t, ArrayType) else t.width
+        length = own if own.constant is not None else var(f"length {len(indices)}", 2)
+        return Pull(length, lambda i: whole(t.element, (*indices, nat(i))))
     return ElementPlace(indices)
 
 

@@ -17,7 +17,7 @@ from liftpy.explore.exploring import space_of
 from liftpy.explore.search import Trial, named
 from liftpy.explore.search.cost_model import GUESS, Trend, figures
 from liftpy.explore.space.candidate import Candidate
-from liftpy.explore.space.member import everything
+from liftpy.explore.space.member import Drawing, everything
 from liftpy.explore.space.space import Space
 from liftpy.workloads import Convolution, convolution
 
@@ -74,10 +74,22 @@ def test_nothing_is_lost(space: Space) -> None:
     assert sorted(times) == sorted(t for key, t in TIMES.items() if key[:2] == ("fused", "glb"))
 
 
+@pytest.mark.parametrize(("lanes", "apart"), [({}, 2), ({"lanes": "outer"}, 0)])
+def test_lanes_that_are_stored_one_after_another_are_counted(
+    lanes: dict[str, str], apart: int
+) -> None:
+    first = convolution(Convolution(3, 8, 18, 8, (3, 3), layout="nchw"), "layer")
+    space = space_of(first, DEFAULT_DEVICE, families=["direct"])
+    member = next(m for m in space.members if ("lanes" in m.words) == bool(lanes))
+    drawn = next(d for _, d in member.draws(Drawing(0)) if d["v"] == 4)
+    found = figures(Candidate(first, member.skeleton, tuple(drawn.items())), DEVICE)
+    assert found[4] == apart
+
+
 def test_the_trend_learns_what_matters(space: Space) -> None:
     rng = np.random.default_rng(0)
     trend, found = Trend(DEVICE), space.sample(60, seed=0)
-    weights = np.array([2.0, 0.0, 0.0, 3.0])
+    weights = np.array([2.0, 0.0, 0.0, 3.0, 1.0])
     logs = trend.figures(found) @ weights + rng.normal(0, 0.01, len(found))
     trials = [Trial(c, int(1e6 * 2**log), 1) for c, log in zip(found, logs, strict=True)]
     before = trend.expected(found)

@@ -1,9 +1,11 @@
 """A cost model: what is likely to make a candidate slow, estimated before anything is built.
 
-It has four figures of a candidate's kernels, computed from the lowered form in microseconds. Each
+It has five figures of a candidate's kernels, computed from the lowered form in microseconds. Each
 is a logarithm to base 2, and is 0 in the ideal case:
 
 - *lanes*: how many times wider the device's vectors are than the kernels';
+- *stores*: how many lanes of a kernel's vectors are stored one after another, since they are not
+  adjacent in its result;
 - *registers*: how far a work-item's accumulators are from filling the registers. With more they are
   spilled; with fewer, each load serves fewer operations;
 - *idle units*: how many times longer a kernel takes because its last round of work-items does not
@@ -33,23 +35,25 @@ from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, size_bytes
 from liftpy.ir.walk import every_part
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.strategies.adjacent import stores_vectors
 
-Figures: TypeAlias = tuple[float, float, float, float]
+Figures: TypeAlias = tuple[float, float, float, float, float]
 
 VECTORS = 32  # vector registers of a processor
 SCALARS = 256  # registers of a work-item on other devices, 4 bytes each
 ROUNDS = 64  # with this many rounds of work-items per unit, the last one does not matter
-GUESS = (0.5, 0.5, 1.0, 0.5)  # the cost of a doubling, in doublings of time, before any trial
+GUESS = (0.5, 0.5, 1.0, 0.5, 0.25)  # the cost of a doubling, in doublings of time, before any trial
 FAITH = 4.0  # the weight of the guess, in trials
 
 
 def figures(candidate: Candidate, device: Device) -> Figures:
-    """Lanes, registers, idle units and traffic of a candidate.
+    """Lanes, registers, idle units, traffic and stores of a candidate.
 
     Lanes and registers are those of the kernel that uses them best, since a kernel that only copies
-    has no use for them. Idle units are those of the worst kernel; traffic is that of all kernels.
+    has no use for them. Idle units and stores are those of the worst kernel; traffic is that of all
+    kernels.
     """
-    cut, widths = _cut(candidate.skeleton)
+    cut, widths, apart = _cut(candidate.skeleton)
     at = candidate.point
     kernels = [(k, w) for k, w in zip(cut.kernels, widths, strict=True) if k.phase == "run"]
     lanes = min(_lanes(widest, at, device) for _, widest in kernels)
@@ -57,13 +61,19 @@ def figures(candidate: Candidate, device: Device) -> Figures:
     idle = max(_idle(k, at, device) for k, _ in kernels)
     moved = sum(_moved(k, at) for k, _ in kernels)
     least = sum(b.bytes.value(at) for b in cut.buffers if b.role in ("input", "constant", "output"))
-    return lanes, registers, idle, math.log2(max(1.0, moved / max(least, 1)))
+    traffic = math.log2(max(1.0, moved / max(least, 1)))
+    stores = max(math.log2(w.value(at)) for w in apart)
+    return lanes, registers, idle, traffic, stores
 
 
 @lru_cache(maxsize=4096)
-def _cut(skeleton: Skeleton) -> tuple[Chain, tuple[tuple[Nat, ...], ...]]:
+def _cut(skeleton: Skeleton) -> tuple[Chain, tuple[tuple[Nat, ...], ...], tuple[Nat, ...]]:
+    """The kernels, the widths of the vectors of each, and those whose lanes are stored apart."""
     cut = chain(skeleton.program)
-    return cut, tuple(tuple(dict.fromkeys(_widths(k))) for k in cut.kernels)
+    widths = tuple(tuple(dict.fromkeys(_widths(k))) for k in cut.kernels)
+    pairs = zip(cut.kernels, widths, strict=True)
+    apart = (w for k, own in pairs if k.phase == "run" and not stores_vectors(k.body) for w in own)
+    return cut, widths, tuple(dict.fromkeys((ONE, *apart)))
 
 
 def _widths(kernel: Kernel) -> list[Nat]:

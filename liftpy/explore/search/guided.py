@@ -33,6 +33,7 @@ from liftpy.explore.space.space import Space
 BEGIN = 8  # candidates in the order of the trend, before the model is used
 NEIGHBOURS = 16  # neighbours of good candidates that the model may choose
 FORMS = 8  # other skeletons of the fastest candidate's family, tried with its sizes
+FIRST = 96  # draws among which the trend chooses the first candidates
 DRAWS = 24  # draws that it may choose; they are kept until they are chosen
 FRESH = 6  # every `FRESH`th candidate is the next draw, whatever the model expects
 RIVAL = 3.0  # a family's fastest has neighbours if at most this many times slower than the best
@@ -57,7 +58,8 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
     for ordinal in itertools.count():
         waiting = [c for c in waiting if c.key not in seen and allows(c.skeleton, c.point)]
         fresh = (c for c in draws if c.key not in seen)
-        waiting += itertools.islice(fresh, DRAWS - len(waiting))
+        room = FIRST if ordinal < BEGIN else DRAWS
+        waiting += itertools.islice(fresh, max(0, room - len(waiting)))
         proposals = {c.key: c for c in (waiting if ordinal % FRESH else waiting[:1])}
         if ordinal >= BEGIN and ordinal % FRESH:
             near = neighbours(space, trials, allows, rng)

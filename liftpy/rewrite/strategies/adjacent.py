@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall, Lambda, Layout
-from liftpy.ir.types import ArrayType
+from liftpy.ir.types import ArrayType, Type, VectorType
 from liftpy.ir.walk import Path
-from liftpy.primitives import Map
+from liftpy.primitives import AnyMap, Map, MemoryPrimitive
 from liftpy.primitives.places import stepped
 from liftpy.rewrite.strategies.shapes import body_of, rank, working_map
 
@@ -30,6 +30,31 @@ def adjacent_map(expr: Expr) -> Path | None:
                 return None
             expr, path, dimension = expr.args[0], (*path, 0), found
     return None
+
+
+def stores_vectors(expr: Expr) -> bool:
+    """Whether the lanes of vectors are adjacent in the memory of a lowered kernel's result."""
+    dimension = rank(expr.type) - 1
+    while not (has_vectors(expr.type) and dimension == rank(expr.type)):
+        match expr:
+            case FunCall(Lambda() as f, _):
+                expr = f.body
+            case FunCall(MemoryPrimitive(), (of, *_)):
+                expr = of
+            case FunCall(AnyMap() as fun, _) if working_map(expr) or not isinstance(fun, Map):
+                if dimension == 0:
+                    return False
+                expr, dimension = body_of(expr), dimension - 1
+            case FunCall() if (found := read_in(expr, dimension)) is not None:
+                expr, dimension = expr.args[0], found
+            case _:
+                return False
+    return True
+
+
+def has_vectors(t: Type) -> bool:
+    """Whether the elements of an array are vectors, or the type itself is a vector."""
+    return has_vectors(t.element) if isinstance(t, ArrayType) else isinstance(t, VectorType)
 
 
 def read_in(call: FunCall, dimension: int) -> int | None:
