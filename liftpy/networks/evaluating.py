@@ -204,7 +204,7 @@ def compare(
             a, b = got.astype(np.float64), np.asarray(wanted).astype(np.float64)
             finite = np.abs(b[np.isfinite(b)])
             scale = float(finite.max()) if finite.size and finite.max() > 0 else 1.0
-            errors = np.abs(a - b) / scale
+            errors = np.asarray(np.abs(a - b) / scale)  # NumPy makes a scalar of rank 0
             errors[(a == b) | (np.isnan(a) & np.isnan(b))] = 0
             errors[np.isnan(errors)] = np.inf
     else:

@@ -8,7 +8,7 @@ import pytest
 import liftpy as lp
 from liftpy.errors import ArgumentRefused
 from liftpy.networks.network import Network
-from tests.networks.models import convolutional
+from tests.networks.models import convolutional, model, node, value
 
 X = np.random.default_rng(11).standard_normal((1, 3, 11, 13)).astype(np.float32)
 
@@ -24,6 +24,20 @@ def test_a_network_agrees_with_the_reference(network):
     assert list(found.errors) == [o.name for o in network]
     assert 0 < max(found.errors.values()) < 1e-5
     assert str(found).startswith("10 operations agree with ONNX's reference evaluator")
+
+
+def test_a_result_of_rank_0_is_compared():
+    nodes = [node("ReduceSum", "x", "y", "sum1", keepdims=0)]
+    small = lp.network(model(nodes, [value("x", [3])], [value("y", [])]))
+    x = np.float32([2, 3, 5])
+    assert small.check([x]).passed
+
+    @lp.program
+    def reduce_sum(x: lp.array(lp.f32, 3)):
+        return x >> lp.reduce(lp.add, 1)
+
+    difference = with_program(small, "sum1", reduce_sum).check([x]).difference
+    assert (difference.index, difference.got, difference.wanted) == ((), 11, 10)
 
 
 def with_program(network, name, program):
