@@ -81,31 +81,61 @@ def decoded(data: bytes, name: str) -> Model:
     return model
 
 
-def tensors_of(graph: onnx.GraphProto) -> Iterable[onnx.TensorProto]:
-    """All tensors of a graph: initializers and values of attributes, also in inner graphs."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from tensors_of(inner)
+def graphs_in(node: NodeProto) -> Iterable[onnx.GraphProto]:
+    """The inner graphs of a node, as those of If."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def nodes_of(nodes: Iterable[NodeProto]) -> Iterable[NodeProto]:
+    """The nodes, and those of their inner graphs."""
+    for node in nodes:
+        yield node
+        for graph in graphs_in(node):
+            yield from nodes_of(graph.node)
+
+
+def tensors_of(model: Model) -> Iterable[onnx.TensorProto]:
+    """All tensors of a model, also in inner graphs and functions: initializers and attributes.
+
+    Of a sparse tensor, these are its values and its indices.
+    """
+    nodes = [n for part in (model.graph, *model.functions) for n in nodes_of(part.node)]
+    sparse: list[onnx.SparseTensorProto] = []
+    for graph in (model.graph, *(g for node in nodes for g in graphs_in(node))):
+        yield from graph.initializer
+        sparse += graph.sparse_initializer
+    for attribute in attributes_in(model, nodes):
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+        sparse += [*([attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else [])]
+        sparse += attribute.sparse_tensors
+    for tensor in sparse:
+        yield tensor.values
+        yield tensor.indices
+
+
+def attributes_in(model: Model, nodes: Iterable[NodeProto]) -> Iterable[onnx.AttributeProto]:
+    """The attributes of nodes, and the default ones of the model's functions."""
+    for owner in nodes:
+        yield from owner.attribute
+    for function in model.functions:
+        yield from function.attribute_proto
 
 
 def names_read(graph: onnx.GraphProto) -> Iterable[str]:
     """The tensors that a graph returns and that its nodes read, also in inner graphs."""
-    yield from (value.name for value in graph.output)
-    for node in graph.node:
-        yield from node.input
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from names_read(inner)
+    for part in (graph, *(g for node in nodes_of(graph.node) for g in graphs_in(node))):
+        yield from (value.name for value in part.output)
+        yield from (name for node in part.node for name in node.input)
 
 
 def load_external(model: Model, name: str, folder: Path | None) -> None:
     """Reads the data of tensors that are stored in other files, which must be in the folder."""
-    for tensor in tensors_of(model.graph):
+    for tensor in tensors_of(model):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
         where = {entry.key: entry.value for entry in tensor.external_data}
@@ -126,12 +156,14 @@ def load_external(model: Model, name: str, folder: Path | None) -> None:
         except ValueError as error:
             raise NetworkRefused(f"{what} cannot be read: {error}") from error
         with opened(path, available(), NetworkRefused, what) as file:
-            file.seek(max(0, offset))
+            size = file.seek(0, os.SEEK_END)
+            if not 0 <= offset <= offset + max(0, length) <= size:
+                raise NetworkRefused(
+                    f"{what} cannot be read: {length if length >= 0 else 'the'} bytes from "
+                    f"{offset} are not in the file, which has {size}"
+                )
+            file.seek(offset)
             data = file.read(length if length >= 0 else -1)
-        if offset < 0 or len(data) < length:
-            raise NetworkRefused(
-                f"{what} cannot be read: {length} bytes from {offset} are not in the file"
-            )
         tensor.raw_data = data
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
@@ -152,7 +184,7 @@ def checked(model: Model, name: str) -> Mapping[str, int]:
             f"{name} uses opset {version} of ONNX\n  opsets {OLDEST} to {NEWEST} are read; "
             "onnx.version_converter converts between opsets"
         )
-    for tensor in tensors_of(model.graph):
+    for tensor in tensors_of(model):
         check_size(tensor.name, tuple(tensor.dims), tensor.data_type)
     check_names(model.graph, name)
     try:
@@ -268,7 +300,16 @@ def plain(value: Any) -> Any:
 
 
 def array(tensor: onnx.TensorProto) -> NDArray[Any]:
-    """The value of a tensor; NetworkRefused if its data do not have its shape."""
+    """The value of a tensor; NetworkRefused if its data do not have its shape.
+
+    Data in another file are refused: `read` has loaded those, and onnx would look for the file in
+    the current folder.
+    """
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        raise NetworkRefused(
+            f"the data of the tensor `{tensor.name}` are in another file, and are not loaded\n"
+            "  pass the path of the model to lp.network"
+        )
     try:
         return numpy_helper.to_array(tensor)
     except (ValueError, TypeError) as error:

@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto, helper
 import liftpy as lp
 from liftpy.cli.networks import program_of_node
 from liftpy.networks.backend import LiftpyBackend
+from liftpy.networks.onnx_library import array
 from tests.networks.models import convolutional, model, node, one, value
 
 Case = Callable[[Path], object]
@@ -114,6 +115,9 @@ CASES: dict[str, Case] = {
     ),
     "network_with_external_data_too_short": lambda folder: external(
         folder, location="weights", length="12"
+    ),
+    "network_with_external_data_that_are_not_loaded": lambda _: array(
+        TensorProto(name="c", data_type=1, dims=[3], data_location=TensorProto.EXTERNAL)
     ),
     "network_of_an_unknown_opset": lambda _: lp.network(relu(opset=99)),
     "network_with_a_cycle": lambda _: lp.network(

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import liftpy as lp
 from liftpy.errors import MemoryRefused, NetworkRefused
@@ -265,6 +265,71 @@ def test_external_data_that_are_missing_or_too_short(tmp_path):
     assert "cannot be read" in refusal(external(tmp_path, "weights", length="many"))
     os.mkfifo(tmp_path / "pipe")
     assert "a pipe" in refusal(external(tmp_path, "pipe"))
+
+
+def test_external_data_at_a_place_that_no_file_has(tmp_path):
+    (tmp_path / "weights").write_bytes(bytes(12))
+    for given in ({"offset": "9" * 30}, {"length": "9" * 30}, {"offset": 13}, {"offset": -8}):
+        message = refusal(external(tmp_path, "weights", **given))
+        assert "are not in the file, which has 12" in message
+
+
+def constant_of(**attribute):
+    """A Constant whose value is the attribute."""
+    made = helper.make_node("Constant", [], ["c"])
+    (name,) = attribute
+    made.attribute.add(name=name, type=4 if name == "value" else 11)
+    getattr(made.attribute[0], "t" if name == "value" else "sparse_tensor").CopyFrom(
+        attribute[name]
+    )
+    return made
+
+
+def stored(location, dims=(3,), kind=TensorProto.FLOAT):
+    """A tensor whose data are in another file."""
+    made = TensorProto(name="c", data_type=kind, dims=dims, data_location=TensorProto.EXTERNAL)
+    made.external_data.add(key="location", value=location)
+    return made
+
+
+def in_a_function(constant):
+    """A model that adds a constant in a function of its own."""
+    imports = [helper.make_opsetid("", 21)]
+    body = [constant, node("Add", "a c", "b")]
+    shifted = helper.make_function("own", "Shifted", ["a"], ["b"], body, imports)
+    call = helper.make_node("Shifted", ["x"], ["y"], domain="own")
+    own = [helper.make_opsetid("own", 1)]
+    return model([call], [value("x", [3])], [value("y", [3])], functions=[shifted], imports=own)
+
+
+def test_external_data_in_a_function_are_beside_the_model_never_in_the_current_folder(
+    tmp_path, monkeypatch
+):
+    made = in_a_function(constant_of(value=stored("weights")))
+    (tmp_path / "current").mkdir()
+    (tmp_path / "current" / "weights").write_bytes(np.float32([1, 1, 1]).tobytes())
+    monkeypatch.chdir(tmp_path / "current")
+    (tmp_path / "model.onnx").write_bytes(made.SerializeToString())
+    assert "the model has no folder" in refusal(made)
+    assert "No such file" in refusal(tmp_path / "model.onnx")
+    (tmp_path / "weights").write_bytes(np.float32([7, 5, 3]).tobytes())
+    found = lp.network(tmp_path / "model.onnx").evaluate([np.float32([10, 20, 40])])
+    np.testing.assert_array_equal(found["y"], [17, 25, 43])
+
+
+@pytest.mark.parametrize("part", ["initializer", "attribute"])
+def test_external_data_of_a_sparse_tensor_without_a_folder(part, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "weights").write_bytes(np.float32([7, 5, 3]).tobytes())
+    indices = numpy_helper.from_array(np.int64([0, 1, 2]), "indices")
+    sparse = helper.make_sparse_tensor(stored("weights"), indices, [3])
+    add = node("Add", "x c", "y", "add1")
+    made = model([add], [value("x", [3])], [value("y", [3])])
+    if part == "initializer":
+        made.graph.sparse_initializer.append(sparse)
+    else:
+        made.graph.node.insert(0, constant_of(sparse_value=sparse))
+    assert "the model has no folder" in refusal(made)
 
 
 def test_external_data_of_a_model_without_a_folder(tmp_path):
