@@ -78,8 +78,7 @@ def execute(
             graph.unsupported,
         )
     held = given_inputs(graph, inputs)
-    constants = {t.name: t.value for t in graph.tensors.values() if t.value is not None}
-    held |= constants
+    held |= graph.constants
     place = {name: k for k, o in enumerate(graph.operations) for name in o.reads}
     for k, operation in enumerate(graph.operations):
         if operation.program is None:
@@ -89,7 +88,7 @@ def execute(
             found = step(operation, operation.program, arrays)
         held |= dict(zip(operation.outputs, found, strict=True))
         for name in {*operation.reads} - {*graph.outputs}:
-            if place.get(name) == k and name in held and name not in constants:
+            if place.get(name) == k and name in held and name not in graph.constants:
                 del held[name]
     return {name: held[name] for name in graph.outputs}
 
@@ -173,8 +172,7 @@ def check(
         results = step(operation, program, arrays)
         if found:
             return results
-        held = {t.name: t.value for t in graph.tensors.values() if t.value is not None}
-        held |= dict(zip(operation.inputs, arrays, strict=True))
+        held = {**graph.constants, **dict(zip(operation.inputs, arrays, strict=True))}
         wanted = by_reference(graph, operation, held)
         for name, got, other in zip(operation.outputs, results, wanted, strict=True):
             tensor = graph.tensors[name]

@@ -67,7 +67,8 @@ class Operation:
 
     `program` is shared by equal operations. If the operation has none, `unsupported` says why.
     `node` is the node in ONNX's own encoding, and `reads` are all of its inputs, also those whose
-    values are part of the program; an absent optional input or output is "".
+    values are part of the program, and the tensors that its inner graphs read; an absent optional
+    input or output is "".
     """
 
     name: str
@@ -85,13 +86,16 @@ class Operation:
 class Graph:
     """Operations in an order of execution, and tensors by name.
 
-    `inputs` and `outputs` are names of tensors. `sizes` are the lengths that were chosen for
-    declared dynamic dimensions, and `opsets` the versions of the model's operator sets by domain.
+    `foreign` are the constants of types that the language does not have, as strings: only ONNX's
+    reference evaluator reads these. `inputs` and `outputs` are names of tensors. `sizes` are the
+    lengths that were chosen for declared dynamic dimensions, and `opsets` the versions of the
+    model's operator sets by domain.
     """
 
     name: str
     operations: tuple[Operation, ...]
     tensors: Mapping[str, Tensor]
+    foreign: Mapping[str, NDArray[Any]]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     sizes: Mapping[str, int]
@@ -107,6 +111,12 @@ class Graph:
         """The distinct programs, in the order of their first operations."""
         found = {id(o.program): o.program for o in self.operations if o.program is not None}
         return tuple(found.values())
+
+    @cached_property
+    def constants(self) -> Mapping[str, NDArray[Any]]:
+        """The values of all constants by name."""
+        own = {t.name: t.value for t in self.tensors.values() if t.value is not None}
+        return {**self.foreign, **own}
 
     @cached_property
     def lifetimes(self) -> Mapping[str, tuple[int, int]]:

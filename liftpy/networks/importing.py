@@ -129,7 +129,9 @@ class Importing:
         self.programs: dict[Any, Program | Declined] = {}
         self.distinct: dict[Program, Program] = {}
         self.inputs = self._inputs(values)
-        self.used = {*library.names_read(model.graph)}
+        self.used = {value.name for value in model.graph.output}
+        for node in model.graph.node:
+            self.used |= {*node.input, *library.captured(node)}
         """The tensors that nodes read or the network returns; other outputs are left out."""
 
     def _inputs(self, values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -162,10 +164,13 @@ class Importing:
             self.visit(node)
         outputs = tuple(value.name for value in self.model.graph.output)
         operations = needed(self.operations, outputs)
+        tensors = self.tensors(operations, outputs)
+        read = {*outputs}.union(*(o.reads for o in operations))
         return Graph(
             self.model.graph.name or self.name,
             operations,
-            self.tensors(operations, outputs),
+            tensors,
+            {n: self.values[n] for n in sorted(read & self.values.keys() - tensors.keys())},
             self.inputs,
             outputs,
             dict(self.sizes),
@@ -185,12 +190,13 @@ class Importing:
             if name not in self.used and schema.outputs[min(k, last)].option.name == "Optional":
                 node.output[k] = ""
         typed = all(n in self.types for n in node.input if n)
-        inner = any(a.HasField("g") or len(a.graphs) for a in node.attribute)
+        inner = any(library.graphs_in(node))
         found = {}
         if typed and not inner:
             found = library.result_types(node, schema, self.types, self.values, self.opsets)
         self.types |= found
-        depends = frozenset[str]().union(*(self.sources.get(n, frozenset()) for n in node.input))
+        reads = (*node.input, *library.captured(node))
+        depends = frozenset[str]().union(*(self.sources.get(n, frozenset()) for n in reads))
         self.sources |= {n: depends for n in node.output if n}
         if not inner and self.fold(node, called):
             return
@@ -244,10 +250,10 @@ class Importing:
         self, node: library.NodeProto, called: str, made: tuple[Program, tuple[str, ...]] | Declined
     ) -> None:
         """Appends the operation of a node."""
-        reads, writes = tuple(node.input), tuple(node.output)
+        reads, writes = (*node.input, *library.captured(node)), tuple(node.output)
         outputs = tuple(n for n in writes if n)
         self.sources |= {n: self.sources.get(n, frozenset()) for n in outputs}
-        refusal, program_, inputs = None, None, tuple(n for n in reads if n)
+        refusal, program_, inputs = None, None, tuple(filter(None, reads))
         if isinstance(made, Declined):
             needs = self.sources.get(made.tensor, frozenset())
             domain = "" if node.domain in library.DOMAINS else f"{node.domain}."

@@ -126,11 +126,18 @@ def attributes_in(model: Model, nodes: Iterable[NodeProto]) -> Iterable[onnx.Att
         yield from function.attribute_proto
 
 
-def names_read(graph: onnx.GraphProto) -> Iterable[str]:
-    """The tensors that a graph returns and that its nodes read, also in inner graphs."""
-    for part in (graph, *(g for node in nodes_of(graph.node) for g in graphs_in(node))):
-        yield from (value.name for value in part.output)
-        yield from (name for node in part.node for name in node.input)
+def captured(node: NodeProto) -> tuple[str, ...]:
+    """The tensors of the graph around a node that its inner graphs read, each once."""
+    found: dict[str, None] = {}
+    for graph in graphs_in(node):
+        own = {value.name for value in (*graph.input, *graph.initializer)}
+        own |= {tensor.values.name for tensor in graph.sparse_initializer}
+        own |= {name for inner in graph.node for name in inner.output}
+        read = [value.name for value in graph.output]
+        for inner in graph.node:
+            read += [*inner.input, *captured(inner)]
+        found |= dict.fromkeys(name for name in read if name and name not in own)
+    return tuple(found)
 
 
 def load_external(model: Model, name: str, folder: Path | None) -> None:

@@ -136,6 +136,55 @@ def test_unsupported_nodes_are_named_all_at_once():
     np.testing.assert_allclose(found.evaluate([x], reference=True)["y"], wanted, rtol=1e-4)
 
 
+def branch(operator, name):
+    """A graph that applies an operator to a tensor of the graph around it."""
+    return helper.make_graph([node(operator, "r", name)], name, [], [value(name, [3])])
+
+
+def test_the_reference_computes_nodes_whose_inner_graphs_read_tensors_around_them():
+    inner = helper.make_node(
+        "If", ["c"], ["a"], "if2", then_branch=branch("Neg", "t"), else_branch=branch("Abs", "e")
+    )
+    around = helper.make_graph([inner], "around", [], [value("a", [3])])
+    nodes = [
+        node("Relu", "x", "r", "relu1"),
+        node("Not", "c", "d", "not1"),
+        helper.make_node(
+            "If", ["d"], ["y"], "if1", then_branch=branch("Exp", "o"), else_branch=around
+        ),
+    ]
+    inputs = [value("x", [3]), value("c", [], TensorProto.BOOL)]
+    found = lp.network(model(nodes, inputs, [value("y", [3])]), partial=True)
+    assert [o.name for o in found] == ["relu1", "not1", "if1"]
+    assert {*found["if1"].reads} == {"d", "r", "c"}
+    x = np.float32([-2, 3, 5])
+    for c, wanted in ((True, [0, -3, -5]), (False, np.exp(np.float32([0, 3, 5])))):
+        got = found.evaluate([x, np.array(c)], reference=True)
+        np.testing.assert_allclose(got["y"], wanted, rtol=1e-6)
+
+
+def test_the_reference_reads_constants_of_types_that_the_language_does_not_have():
+    nodes = [node("Equal", "x k", "y", "equal1")]
+    words = helper.make_tensor("k", TensorProto.STRING, [3], [b"a", b"b", b"c"])
+    inputs = [value("x", [3], TensorProto.STRING)]
+    made = model(nodes, inputs, [value("y", [3], TensorProto.BOOL)])
+    made.graph.initializer.append(words)
+    found = lp.network(made, partial=True)
+    got = found.evaluate([np.array(["a", "x", "c"], object)], reference=True)["y"]
+    np.testing.assert_array_equal(got, [True, False, True])
+    kind = TensorProto.BFLOAT16
+    nodes = [
+        node("Cast", "x", "b", "cast1", to=kind),
+        node("Add", "b k", "s", "add1"),
+        node("Cast", "s", "y", "cast2", to=TensorProto.FLOAT),
+    ]
+    made = model(nodes, [value("x", [3])], [value("y", [3])])
+    made.graph.initializer.append(helper.make_tensor("k", kind, [3], [1.0, 2.0, 5.0]))
+    found = lp.network(made, partial=True)
+    got = found.evaluate([np.float32([10, 20, 40])], reference=True)["y"]
+    np.testing.assert_array_equal(got, [11, 22, 45])
+
+
 def test_a_shape_that_the_program_does_not_have_is_refused():
     """Shape inference takes any shape of a Reshape whose input it cannot compute."""
     nodes = [
