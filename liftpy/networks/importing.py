@@ -45,9 +45,9 @@ def graph_of(
     model, name = library.read(source)
     opsets = library.checked(model, name)
     fixed = fix_sizes(model, name, sizes or {})
-    library.write_defaults(model.graph, opsets, REGISTRY)
+    library.write_defaults(model, opsets, REGISTRY)
     library.check_shapes(model, name)
-    model = library.inlined(model, name, REGISTRY)
+    model = library.inlined(model, name, opsets, REGISTRY)
     return Importing(model, name, opsets, fixed, values or {}).graph()
 
 

@@ -6,7 +6,9 @@ A model is untrusted: it is data, nothing of it is executed, and nothing is writ
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -184,7 +186,7 @@ REFUSALS = (checker.ValidationError, shape_inference.InferenceError, ValueError,
 
 def checked(model: Model, name: str) -> Mapping[str, int]:
     """Checks a model with ONNX's checker; returns the versions of its operator sets by domain."""
-    opsets = {("" if o.domain in DOMAINS else o.domain): o.version for o in model.opset_import}
+    opsets = versions(model.opset_import)
     version = opsets.get("")
     if version is not None and not OLDEST <= version <= NEWEST:
         raise NetworkRefused(
@@ -194,6 +196,7 @@ def checked(model: Model, name: str) -> Mapping[str, int]:
     for tensor in tensors_of(model):
         check_size(tensor.name, tuple(tensor.dims), tensor.data_type)
     check_names(model.graph, name)
+    check_calls(model, name)  # before the checker and shape inference, which follow each call
     try:
         checker.check_model(model)
     except REFUSALS as error:
@@ -237,8 +240,42 @@ def check_size(name: str, shape: Shape, kind: int) -> None:
         )
 
 
-def inlined(model: Model, name: str, kept: Container[str]) -> Model:
-    """The model with calls of functions replaced by their bodies.
+MOST_NODES = 1 << 15
+"""The largest number of nodes of a model after its own functions are inlined."""
+
+
+def check_calls(model: Model, name: str) -> None:
+    """NetworkRefused if the calls of a model's own functions make too many nodes.
+
+    Functions that call each other make a number of nodes exponential in the size of the model.
+    """
+    functions = {(f.domain, f.name, f.overload): f.node for f in model.functions}
+    if not functions:
+        return
+    called = {
+        own: Counter((n.domain, n.op_type, n.overload) for n in nodes_of(nodes))
+        for own, nodes in {**functions, None: model.graph.node}.items()
+    }
+    counts: dict[Any, int] = {}
+    try:
+        for own in TopologicalSorter(called).static_order():
+            if own in called:
+                counts[own] = sum(many * counts[n] for n, many in called[own].items())
+            else:
+                counts[own] = 1
+    except CycleError as error:
+        words = " -> ".join(word for _, word, _ in error.args[1])
+        raise NetworkRefused(f"{name} is not valid: a function calls itself: {words}") from error
+    found = counts[None]
+    if found > MOST_NODES:
+        raise NetworkRefused(
+            f"{name} has {found} nodes after its functions are inlined, and at most {MOST_NODES} "
+            "are read\n  a function is inlined at each of its calls: call it less often"
+        )
+
+
+def inlined(model: Model, name: str, opsets: Mapping[str, int], kept: Container[str]) -> Model:
+    """The model with calls of functions replaced by their bodies, until none is left.
 
     These are the model's own functions, and the operators that ONNX defines by a function, except
     those in `kept`. A function of ONNX that its inliner cannot take stays a node.
@@ -247,26 +284,54 @@ def inlined(model: Model, name: str, kept: Container[str]) -> Model:
         own = inliner.inline_local_functions(model)
     except REFUSALS as error:
         raise NetworkRefused(f"{name}: a function cannot be inlined:\n  {error}") from error
-    calls = {(n.domain, n.op_type) for n in own.graph.node if n.op_type not in kept}
-    for call in sorted(calls):
-        try:
-            own = inliner.inline_selected_functions(own, [call], inline_schema_functions=True)
-        except REFUSALS:
-            continue
+    before: Counter[tuple[str, str]] = Counter()
+    while before != (calls := called_functions(own.graph, opsets, kept)):
+        before = calls
+        write_defaults(own, opsets, kept)
+        for call in sorted(calls):
+            try:
+                own = inliner.inline_selected_functions(own, [call], inline_schema_functions=True)
+            except REFUSALS:
+                continue
     return own
 
 
-def write_defaults(graph: onnx.GraphProto, opsets: Mapping[str, int], kept: Container[str]) -> None:
+def called_functions(
+    graph: onnx.GraphProto, opsets: Mapping[str, int], kept: Container[str]
+) -> Counter[tuple[str, str]]:
+    """How often a graph calls each operator that ONNX defines by a function, except `kept`."""
+    nodes = (n for n in graph.node if function_schema(n, opsets, kept) is not None)
+    return Counter((n.domain, n.op_type) for n in nodes)
+
+
+def function_schema(node: NodeProto, opsets: Mapping[str, int], kept: Container[str]) -> Any:
+    """The schema of a node whose operator ONNX defines by a function; else, or if kept, None."""
+    schema = None if node.op_type in kept else schema_of(node, opsets)
+    if schema is None or not (schema.has_function or schema.has_context_dependent_function):
+        return None
+    return schema
+
+
+def write_defaults(model: Model, opsets: Mapping[str, int], kept: Container[str]) -> None:
     """Gives calls of ONNX's functions, except those in `kept`, the attributes of their defaults.
 
     Neither the inliner nor shape inference does, for the attributes that the body refers to.
     """
-    for node in graph.node:
-        schema = None if node.op_type in kept else schema_of(node, opsets)
-        if schema is not None and (schema.has_function or schema.has_context_dependent_function):
+    parts = [(node, opsets) for node in nodes_of(model.graph.node)]
+    for function in model.functions:
+        own = versions(function.opset_import)
+        parts += [(node, own) for node in nodes_of(function.node)]
+    for node, own in parts:
+        schema = function_schema(node, own, kept)
+        if schema is not None:
             given = {a.name for a in node.attribute}
             defaults = (a.default_value for n, a in schema.attributes.items() if n not in given)
             node.attribute.extend(a for a in defaults if a.type)
+
+
+def versions(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    """The versions of operator sets by domain; "" is ONNX's own."""
+    return {("" if o.domain in DOMAINS else o.domain): o.version for o in imports}
 
 
 def check_shapes(model: Model, name: str) -> None:

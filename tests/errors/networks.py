@@ -11,7 +11,7 @@ import liftpy as lp
 from liftpy.cli.networks import program_of_node
 from liftpy.networks.backend import LiftpyBackend
 from liftpy.networks.onnx_library import array
-from tests.networks.models import convolutional, model, node, one, value
+from tests.networks.models import convolutional, model, multiplied, node, one, recursive, value
 
 Case = Callable[[Path], object]
 X = np.zeros((1, 3, 11, 13), np.float32)
@@ -140,6 +140,8 @@ CASES: dict[str, Case] = {
     "network_larger_than_memory": lambda _: in_little_memory(
         with_initializers(TensorProto(name="c", data_type=1, dims=[7, 1001]))
     ),
+    "network_of_a_function_that_calls_itself": lambda _: lp.network(recursive()),
+    "network_of_too_many_nodes": lambda _: lp.network(multiplied(9)),
     "network_with_shapes_that_do_not_fit": lambda _: lp.network(one("MatMul", (2, 3), (5, 7))),
     "network_with_a_folded_shape_that_does_not_fit": lambda _: lp.network(
         a_folded_shape_that_does_not_fit()

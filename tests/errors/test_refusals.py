@@ -20,7 +20,7 @@ UNREACHABLE = {
     "cli/arguments.py:python_module:2": "importlib has a loader for every name ending in .py",
     "loops/viewing.py:Viewing.materialise:1": "kernels.launch refuses toLocal under mapLcl before",
     "networks/onnx_library.py:array:2": "ONNX's checker compares data and shape before",
-    "networks/onnx_library.py:inlined:1": "ONNX's checker refuses recursive functions before",
+    "networks/onnx_library.py:inlined:1": "recursive functions are refused before",
     "rewrite/instantiate.py:TemplateBuilder.build:1": "told to a rule's author; no rule has it",
     "semantics/contract.py:instance_to_try:1": "told to a primitive's author by the contract tests",
     "semantics/general.py:general:1": "told to a primitive's author by the contract tests",

@@ -52,6 +52,30 @@ def one(operator, *shapes, outputs=1, rank=None, opset=21, constants=None, **giv
     )
 
 
+def multiplied(depth):
+    """A model of some hundred bytes whose functions call each other: 10**depth nodes."""
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("own", 1)]
+    functions = [
+        helper.make_function("own", "F0", ["a0"], ["a10"], [node("Relu", "a0", "a10")], imports)
+    ]
+    for k in range(1, depth + 1):
+        calls = [
+            helper.make_node(f"F{k - 1}", [f"a{i}"], [f"a{i + 1}"], domain="own") for i in range(10)
+        ]
+        functions.append(helper.make_function("own", f"F{k}", ["a0"], ["a10"], calls, imports))
+    call = helper.make_node(f"F{depth}", ["x"], ["y"], domain="own")
+    return model(
+        [call], [value("x", [3])], [value("y", [3])], functions=functions, imports=imports[1:]
+    )
+
+
+def recursive():
+    """A model with a function that calls itself."""
+    made = multiplied(2)
+    made.functions[0].node.add(op_type="F2", domain="own", input=["a0"], output=["b"])
+    return made
+
+
 def convolutional(seed=3):
     """Convolution, batch normalization, ReLU, pooling, a residual, flatten, dense, softmax."""
     rng = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import liftpy as lp
 from liftpy.errors import MemoryRefused, NetworkRefused
-from tests.networks.models import convolutional, model, node, one, value
+from tests.networks.models import convolutional, model, multiplied, node, one, recursive, value
 
 
 def relu(**changes):
@@ -221,6 +221,18 @@ def test_a_folded_tensor_larger_than_memory():
     nodes = [node("ConstantOfShape", "n", "big", "fill1"), node("ReduceSum", "big", "y", "sum1")]
     made = model(nodes, [], [value("y", [None, None])], n=np.int64([1 << 30, 1 << 20]))
     assert "big of fill1" in refusal(made, MemoryRefused)
+
+
+def test_functions_that_make_too_many_nodes():
+    message = refusal(multiplied(9))
+    assert "1000000000 nodes after its functions are inlined, and at most 32768" in message
+    assert len(lp.network(multiplied(2))) == 100
+
+
+def test_a_function_that_calls_itself():
+    message = refusal(recursive())
+    assert "a function calls itself: " in message
+    assert "F1 -> F" in message
 
 
 # --- external data --------------------------------------------------------------------------------

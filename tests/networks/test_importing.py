@@ -217,6 +217,40 @@ def test_functions_are_replaced_by_their_bodies():
     assert len(norm) > 3, "an operator that ONNX defines by others is these others"
 
 
+def in_function(nodes, shape, calls=1, **more):
+    """A model whose only nodes are calls of a function of its own, one after another."""
+    imports = [helper.make_opsetid("", 18)]
+    own = helper.make_function("own", "Own", ["a"], ["b"], nodes, imports)
+    names = ["x", *(f"z{k}" for k in range(1, calls)), "y"]
+    made = [
+        helper.make_node("Own", [a], [b], domain="own")
+        for a, b in zip(names[:-1], names[1:], strict=True)
+    ]
+    opsets = [helper.make_opsetid("own", 1)]
+    return model(
+        made, [value("x", shape)], [value("y", shape)], 18, functions=[own], imports=opsets, **more
+    )
+
+
+def test_a_function_of_the_model_may_call_one_of_onnx_with_default_attributes():
+    made = in_function([node("MeanVarianceNormalization", "a", "b")], (2, 3, 4, 5))
+    x = np.random.default_rng(2).standard_normal((2, 3, 4, 5)).astype(np.float32)
+    wanted = (x - x.mean((0, 2, 3), keepdims=True)) / x.std((0, 2, 3), keepdims=True)
+    np.testing.assert_allclose(lp.network(made).evaluate([x])["y"], wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_a_function_that_calls_another_function_of_onnx_is_inlined_too():
+    nodes = [node("SoftmaxCrossEntropyLoss", "x l", "y", "loss1", reduction="none")]
+    inputs = [value("x", [2, 3]), value("l", [2], TensorProto.INT64)]
+    found = lp.network(model(nodes, inputs, [value("y", [2])]), partial=True)
+    operators = {o.operator for o in found}
+    assert not operators & {"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"}
+    x = np.float32([[1, 3, 2], [7, 4, 5]])
+    got = found.evaluate([x, np.int64([2, 1])], reference=True)["y"]
+    scaled = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+    np.testing.assert_allclose(got, -np.log([scaled[0, 2], scaled[1, 1]]), rtol=1e-5)
+
+
 def test_a_node_is_found_by_its_name(network):
     with pytest.raises(UnknownName, match="no node 'conv9'; did you mean conv"):
         _ = network["conv9"]
