@@ -16,6 +16,7 @@ from liftpy.ir.types import ScalarType, TupleType, Type
 from liftpy.language.embedded.lang import Constant, array_type, const, program
 from liftpy.networks import onnx_library as library
 from liftpy.networks.graph import Graph, Operation, Tensor, Unsupported
+from liftpy.networks.onnx_parts import captured, graphs_in
 from liftpy.networks.operators import REGISTRY, Declined, Entry, Node, Operand
 from liftpy.networks.operators.node import Body, known
 from liftpy.semantics.operations import DTYPES
@@ -131,7 +132,7 @@ class Importing:
         self.inputs = self._inputs(values)
         self.used = {value.name for value in model.graph.output}
         for node in model.graph.node:
-            self.used |= {*node.input, *library.captured(node)}
+            self.used |= {*node.input, *captured(node)}
         """The tensors that nodes read or the network returns; other outputs are left out."""
 
     def _inputs(self, values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -190,12 +191,12 @@ class Importing:
             if name not in self.used and schema.outputs[min(k, last)].option.name == "Optional":
                 node.output[k] = ""
         typed = all(n in self.types for n in node.input if n)
-        inner = any(library.graphs_in(node))
+        inner = any(graphs_in(node))
         found = {}
         if typed and not inner:
             found = library.result_types(node, schema, self.types, self.values, self.opsets)
         self.types |= found
-        reads = (*node.input, *library.captured(node))
+        reads = (*node.input, *captured(node))
         depends = frozenset[str]().union(*(self.sources.get(n, frozenset()) for n in reads))
         self.sources |= {n: depends for n in node.output if n}
         if not inner and self.fold(node, called):
@@ -250,7 +251,7 @@ class Importing:
         self, node: library.NodeProto, called: str, made: tuple[Program, tuple[str, ...]] | Declined
     ) -> None:
         """Appends the operation of a node."""
-        reads, writes = (*node.input, *library.captured(node)), tuple(node.output)
+        reads, writes = (*node.input, *captured(node)), tuple(node.output)
         outputs = tuple(n for n in writes if n)
         self.sources |= {n: self.sources.get(n, frozenset()) for n in outputs}
         refusal, program_, inputs = None, None, tuple(filter(None, reads))

@@ -1,4 +1,4 @@
-"""Reading of ONNX models: the only module that imports the library `onnx`.
+"""Reading of ONNX models: with `onnx_parts`, the only module that imports the library `onnx`.
 
 A model is untrusted: it is data, nothing of it is executed, and nothing is written.
 """
@@ -23,6 +23,7 @@ from liftpy.errors import MemoryRefused, NetworkRefused, a_few
 from liftpy.files.reading import opened
 from liftpy.ir.types import SCALARS, STORAGE, ScalarType
 from liftpy.memory import available
+from liftpy.networks.onnx_parts import nodes_of, tensors_of
 from liftpy.networks.operators.node import Shape
 from liftpy.semantics.operations import DTYPES
 
@@ -81,65 +82,6 @@ def decoded(data: bytes, name: str) -> Model:
     if not model.HasField("graph"):
         raise NetworkRefused(f"{name} is not an ONNX model: it has no graph")
     return model
-
-
-def graphs_in(node: NodeProto) -> Iterable[onnx.GraphProto]:
-    """The inner graphs of a node, as those of If."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
-
-
-def nodes_of(nodes: Iterable[NodeProto]) -> Iterable[NodeProto]:
-    """The nodes, and those of their inner graphs."""
-    for node in nodes:
-        yield node
-        for graph in graphs_in(node):
-            yield from nodes_of(graph.node)
-
-
-def tensors_of(model: Model) -> Iterable[onnx.TensorProto]:
-    """All tensors of a model, also in inner graphs and functions: initializers and attributes.
-
-    Of a sparse tensor, these are its values and its indices.
-    """
-    nodes = [n for part in (model.graph, *model.functions) for n in nodes_of(part.node)]
-    sparse: list[onnx.SparseTensorProto] = []
-    for graph in (model.graph, *(g for node in nodes for g in graphs_in(node))):
-        yield from graph.initializer
-        sparse += graph.sparse_initializer
-    for attribute in attributes_in(model, nodes):
-        if attribute.HasField("t"):
-            yield attribute.t
-        yield from attribute.tensors
-        sparse += [*([attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else [])]
-        sparse += attribute.sparse_tensors
-    for tensor in sparse:
-        yield tensor.values
-        yield tensor.indices
-
-
-def attributes_in(model: Model, nodes: Iterable[NodeProto]) -> Iterable[onnx.AttributeProto]:
-    """The attributes of nodes, and the default ones of the model's functions."""
-    for owner in nodes:
-        yield from owner.attribute
-    for function in model.functions:
-        yield from function.attribute_proto
-
-
-def captured(node: NodeProto) -> tuple[str, ...]:
-    """The tensors of the graph around a node that its inner graphs read, each once."""
-    found: dict[str, None] = {}
-    for graph in graphs_in(node):
-        own = {value.name for value in (*graph.input, *graph.initializer)}
-        own |= {tensor.values.name for tensor in graph.sparse_initializer}
-        own |= {name for inner in graph.node for name in inner.output}
-        read = [value.name for value in graph.output]
-        for inner in graph.node:
-            read += [*inner.input, *captured(inner)]
-        found |= dict.fromkeys(name for name in read if name and name not in own)
-    return tuple(found)
 
 
 def load_external(model: Model, name: str, folder: Path | None) -> None:

@@ -217,23 +217,17 @@ def test_functions_are_replaced_by_their_bodies():
     assert len(norm) > 3, "an operator that ONNX defines by others is these others"
 
 
-def in_function(nodes, shape, calls=1, **more):
-    """A model whose only nodes are calls of a function of its own, one after another."""
-    imports = [helper.make_opsetid("", 18)]
-    own = helper.make_function("own", "Own", ["a"], ["b"], nodes, imports)
-    names = ["x", *(f"z{k}" for k in range(1, calls)), "y"]
-    made = [
-        helper.make_node("Own", [a], [b], domain="own")
-        for a, b in zip(names[:-1], names[1:], strict=True)
-    ]
-    opsets = [helper.make_opsetid("own", 1)]
-    return model(
-        made, [value("x", shape)], [value("y", shape)], 18, functions=[own], imports=opsets, **more
-    )
-
-
 def test_a_function_of_the_model_may_call_one_of_onnx_with_default_attributes():
-    made = in_function([node("MeanVarianceNormalization", "a", "b")], (2, 3, 4, 5))
+    body = [node("MeanVarianceNormalization", "a", "b")]
+    own = helper.make_function("own", "Own", ["a"], ["b"], body, [helper.make_opsetid("", 18)])
+    made = model(
+        [helper.make_node("Own", ["x"], ["y"], domain="own")],
+        [value("x", [2, 3, 4, 5])],
+        [value("y", [2, 3, 4, 5])],
+        18,
+        functions=[own],
+        imports=[helper.make_opsetid("own", 1)],
+    )
     x = np.random.default_rng(2).standard_normal((2, 3, 4, 5)).astype(np.float32)
     wanted = (x - x.mean((0, 2, 3), keepdims=True)) / x.std((0, 2, 3), keepdims=True)
     np.testing.assert_allclose(lp.network(made).evaluate([x])["y"], wanted, rtol=1e-4, atol=1e-6)
