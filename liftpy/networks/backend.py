@@ -7,16 +7,25 @@ their values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from liftpy.errors import NetworkRefused
+from liftpy.errors import ArgumentRefused, NetworkRefused, plural
 from liftpy.networks.graph import listed
 from liftpy.networks.importing import graph_of
+from liftpy.networks.inputs import dynamic, lengths_of
 from liftpy.networks.network import Network
-from liftpy.networks.onnx_library import Backend, BackendRep, Model
+from liftpy.networks.onnx_library import (
+    NEWEST,
+    Backend,
+    BackendRep,
+    Model,
+    NodeProto,
+    model_of_call,
+)
+from liftpy.networks.onnx_parts import inputs_of
 
 
 class LiftpyRep(BackendRep):
@@ -29,12 +38,12 @@ class LiftpyRep(BackendRep):
 
     def run(self, inputs: Any, **_: Any) -> tuple[Any, ...]:
         """The outputs of the model, in its order."""
-        network = specialized(self.model, inputs)
+        given = arrays_of(self.model, inputs)
+        network = specialized(self.model, given)
         self.network = network
         if network.unsupported:
             raise NetworkRefused(listed(network.unsupported), network.unsupported)
         graph = network.graph
-        given = dict(zip(names_of_inputs(self.model), inputs, strict=False))
         found = network.evaluate({name: given[name] for name in graph.inputs})
         return tuple(found[name] for name in graph.outputs)
 
@@ -44,13 +53,37 @@ class LiftpyBackend(Backend):
 
     @classmethod
     def prepare(cls, model: Model, device: str = "CPU", **_: Any) -> LiftpyRep:
-        """The model, ready to run. NetworkRefused names all nodes without a program."""
+        """The model, ready to run. NetworkRefused names all nodes without a program.
+
+        Dynamic dimensions get the lengths that the inputs have when the model runs.
+        """
         if not cls.supports_device(device):
             raise NetworkRefused(f"programs are evaluated on the processor, not on {device}")
+        if any(k > 0 for _, k, _, _ in dynamic(model)):
+            return LiftpyRep(model)  # its programs are known when it runs
         refused = graph_of(model).unsupported
         if refused and not any(u.needs for u in refused):
             raise NetworkRefused(listed(refused), refused)
         return LiftpyRep(model)
+
+    @classmethod
+    def run_node(
+        cls,
+        node: NodeProto,
+        inputs: Any,
+        device: str = "CPU",
+        outputs_info: Any = None,  # noqa: ARG003  the types are inferred
+        **more: Any,
+    ) -> tuple[Any, ...]:
+        """The outputs of one node of ONNX's own operators, in the opset `opset_version`."""
+        names = [n for n in node.input if n]
+        given = dict(zip(names, map(np.asarray, inputs), strict=False))
+        if len(inputs) != len(names):
+            raise ArgumentRefused(
+                f"{node.op_type} takes {plural(len(names), 'input')}, got {len(inputs)}"
+            )
+        made = model_of_call(node, more.get("opset_version", NEWEST), given)
+        return cls.prepare(made, device).run([*given.values()])
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
@@ -58,19 +91,30 @@ class LiftpyBackend(Backend):
         return device.partition(":")[0] == "CPU"
 
 
-def names_of_inputs(model: Model) -> list[str]:
-    """The inputs of a model that are not its initializers."""
-    known = {tensor.name for tensor in model.graph.initializer}
-    return [value.name for value in model.graph.input if value.name not in known]
+def arrays_of(model: Model, inputs: Any) -> dict[str, Any]:
+    """The inputs of a model by name; ArgumentRefused if there are too many or too few."""
+    names = [value.name for value in inputs_of(model)]
+    given = [*inputs]
+    if len(given) != len(names):
+        raise ArgumentRefused(
+            f"the model takes {plural(len(names), 'input')}, got {len(given)}\n"
+            f"  its inputs are: {', '.join(names) or 'none'}"
+        )
+    return {
+        n: x if isinstance(x, list) else np.asarray(x) for n, x in zip(names, given, strict=True)
+    }
 
 
-def specialized(model: Model, inputs: Sequence[Any]) -> Network:
+def specialized(model: Model, given: Mapping[str, Any]) -> Network:
     """The network for given inputs, with those as constants on which programs depend."""
-    given = dict(zip(names_of_inputs(model), map(np.asarray, inputs), strict=False))
+    tensors = [v.name for v in inputs_of(model) if v.type.HasField("tensor_type")]
+    arrays = {name: np.asarray(given[name]) for name in tensors}
+    sizes = lengths_of(model, arrays)
     fixed: dict[str, Any] = {}
     while True:
-        network = Network(graph_of(model, values=fixed))
+        network = Network(graph_of(model, sizes, fixed))
         needed = {name for u in network.unsupported for name in u.needs} - fixed.keys()
+        needed &= arrays.keys()
         if not needed:
             return network
-        fixed |= {name: given[name] for name in needed}
+        fixed |= {name: arrays[name] for name in needed}

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liftpy.errors import LiftError, NetworkRefused, UnknownName
+from liftpy.errors import LiftError, NetworkRefused
 from liftpy.ir.expr import Expr, Program, Tuple
 from liftpy.ir.types import ScalarType, TupleType, Type
 from liftpy.language.embedded.lang import Constant, array_type, const, program
 from liftpy.networks import onnx_library as library
 from liftpy.networks.graph import Graph, Operation, Tensor, Unsupported
-from liftpy.networks.onnx_parts import captured, graphs_in
+from liftpy.networks.inputs import fix_sizes, given_values
+from liftpy.networks.onnx_parts import captured, graphs_in, inputs_of
 from liftpy.networks.operators import REGISTRY, Declined, Entry, Node, Operand
 from liftpy.networks.operators.node import Body, known
 from liftpy.semantics.operations import DTYPES
@@ -45,65 +46,16 @@ def graph_of(
     """
     model, name = library.read(source)
     opsets = library.checked(model, name)
-    fixed = fix_sizes(model, name, sizes or {})
+    constants = given_values(model, name, values or {})
+    fixed = fix_sizes(model, name, sizes or {}, constants)
     library.write_defaults(model, opsets, REGISTRY)
     library.check_shapes(model, name)
     model = library.inlined(model, name, opsets, REGISTRY)
-    return Importing(model, name, opsets, fixed, values or {}).graph()
+    return Importing(model, name, opsets, fixed, constants).graph()
 
 
 MEASURED = frozenset({"Shape", "Size", "EyeLike"})
 """Operators whose results depend only on the shape of their input."""
-
-
-# --- sizes ----------------------------------------------------------------------------------------
-
-
-def fix_sizes(model: library.Model, name: str, given: Mapping[str, int]) -> dict[str, int]:
-    """Gives each dynamic dimension of an input its length; returns the lengths by name.
-
-    A dimension is called as the model declares it, or `INPUT.K` if it has no name there. The first
-    dimension of an input is taken for the batch, whose default is 1.
-    """
-    found: dict[str, int] = {}
-    missing: list[str] = []
-    known = {t.name for t in model.graph.initializer}
-    for value in model.graph.input:
-        if value.name in known or not value.type.HasField("tensor_type"):
-            continue
-        for k, dim in enumerate(value.type.tensor_type.shape.dim):
-            if dim.HasField("dim_value"):
-                continue
-            called = dim.dim_param or f"{value.name}.{k}"
-            length = found.get(called, given.get(called, 1 if k == 0 else None))
-            if length is None:
-                missing.append(called)
-            elif length < 1:
-                raise NetworkRefused(f"{name}: the size {called} is {length}: it is at least 1")
-            else:
-                found[called] = length
-                dim.dim_value = length
-    if missing:
-        names = ", ".join(dict.fromkeys(missing))
-        raise NetworkRefused(
-            f"{name} has inputs of unknown shape: {names}\n  programs are made for given lengths\n"
-            f"  pass sizes={{'{missing[0]}': 224}}, or --size {missing[0]}=224"
-        )
-    if unknown := sorted(given.keys() - found.keys()):
-        raise UnknownName(
-            f"{name} has no size {', '.join(unknown)}\n"
-            f"  its sizes are: {', '.join(found) or 'none'}"
-        )
-    clear_shapes(model, found)
-    return found
-
-
-def clear_shapes(model: library.Model, found: Mapping[str, int]) -> None:
-    """Writes the lengths of named dimensions into the other declarations of the model."""
-    for value in (*model.graph.output, *model.graph.value_info):
-        for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param in found:
-                dim.dim_value = found[dim.dim_param]
 
 
 # --- graphs ---------------------------------------------------------------------------------------
@@ -118,7 +70,7 @@ class Importing:
         name: str,
         opsets: Mapping[str, int],
         sizes: Mapping[str, int],
-        values: Mapping[str, Any],
+        values: Mapping[str, NDArray[Any]],
     ) -> None:
         self.model, self.name, self.opsets, self.sizes = model, name, opsets, sizes
         self.types: dict[str, library.TypeProto] = {}
@@ -135,22 +87,18 @@ class Importing:
             self.used |= {*node.input, *captured(node)}
         """The tensors that nodes read or the network returns; other outputs are left out."""
 
-    def _inputs(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+    def _inputs(self, values: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
         """Declares initializers and inputs; returns the names of the inputs."""
         for tensor in self.model.graph.initializer:
             self.know(tensor.name, library.array(tensor))
         inputs: list[str] = []
-        for value in self.model.graph.input:
-            if value.name in self.values:
-                continue
+        for value in inputs_of(self.model):
             self.types[value.name] = value.type
             self.sources[value.name] = frozenset({value.name})
             if value.name in values:
-                self.know(value.name, np.asarray(values[value.name]))
+                self.know(value.name, values[value.name])
             else:
                 inputs.append(value.name)
-        if unknown := sorted(values.keys() - self.types.keys()):
-            raise UnknownName(f"{self.name} has no input {', '.join(unknown)}")
         return tuple(inputs)
 
     def know(self, name: str, value: NDArray[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Reading of ONNX models: with `onnx_parts`, the only module that imports the library `onnx`.
+"""Reading of ONNX models: this and `onnx_parts` alone import the library `onnx`.
 
 A model is untrusted: it is data, nothing of it is executed, and nothing is written.
 """
@@ -338,6 +338,12 @@ def tensor_type(value: NDArray[Any]) -> TypeProto:
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
 
 
+def number_type(t: TypeProto) -> np.dtype[Any] | None:
+    """NumPy's type for the elements of a tensor type; None if there is none."""
+    kind = t.tensor_type.elem_type
+    return helper.tensor_dtype_to_np_dtype(kind) if kind else None
+
+
 def scalar_and_shape(t: TypeProto | None) -> tuple[ScalarType | None, Shape | None, str]:
     """The scalar type and shape of a tensor type, None if unknown, and its name for messages."""
     if t is None or not t.HasField("tensor_type"):
@@ -420,14 +426,8 @@ def reference_results(
     node: NodeProto, opsets: Mapping[str, int], inputs: Mapping[str, NDArray[Any]]
 ) -> list[Any]:
     """The outputs of a node by ONNX's reference evaluator; NetworkRefused if it cannot."""
-    graph = helper.make_graph(
-        [with_old_defaults(node, opsets)],
-        "node",
-        [helper.make_value_info(n, tensor_type(v)) for n, v in inputs.items()],
-        [helper.make_empty_tensor_value_info(n) for n in node.output if n],
-    )
-    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    model = helper.make_model(graph, opset_imports=imports)
+    results = [helper.make_empty_tensor_value_info(n) for n in node.output if n]
+    model = model_of(with_old_defaults(node, opsets), opsets, inputs, results)
     try:
         with np.errstate(all="ignore"):
             found = reference.ReferenceEvaluator(model).run(None, dict(inputs))
@@ -438,6 +438,31 @@ def reference_results(
         ) from error
     results = iter(list(found))
     return [next(results) if n else None for n in node.output]
+
+
+def model_of(
+    node: NodeProto,
+    opsets: Mapping[str, int],
+    inputs: Mapping[str, NDArray[Any]],
+    results: Iterable[onnx.ValueInfoProto],
+) -> Model:
+    """A model of one node, whose inputs have the types of arrays."""
+    declared = [helper.make_value_info(n, tensor_type(v)) for n, v in inputs.items()]
+    graph = helper.make_graph([node], "node", declared, [*results])
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    return helper.make_model(graph, opset_imports=imports)
+
+
+def model_of_call(node: NodeProto, version: int, inputs: Mapping[str, NDArray[Any]]) -> Model:
+    """A model of one node of ONNX's own operators; its results have the types that ONNX infers."""
+    opsets = {"": version}
+    schema = schema_of(node, opsets)
+    if schema is None:
+        raise NetworkRefused(f"ONNX has no operator {node.op_type} in opset {version}")
+    types = {n: tensor_type(v) for n, v in inputs.items()}
+    found = result_types(node, schema, types, inputs, opsets)
+    results = [helper.make_value_info(n, found[n]) for n in node.output if n in found]
+    return model_of(node, opsets, inputs, results)
 
 
 def node_from(data: bytes) -> NodeProto:

@@ -23,6 +23,19 @@ def nodes_of(nodes: Iterable[onnx.NodeProto]) -> Iterable[onnx.NodeProto]:
             yield from nodes_of(graph.node)
 
 
+def graphs_of(model: onnx.ModelProto) -> Iterable[onnx.GraphProto]:
+    """The graph of a model, and the inner graphs in it."""
+    yield model.graph
+    for node in nodes_of(model.graph.node):
+        yield from graphs_in(node)
+
+
+def inputs_of(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """The inputs of a model that are not its initializers."""
+    known = {tensor.name for tensor in model.graph.initializer}
+    return [value for value in model.graph.input if value.name not in known]
+
+
 def tensors_of(model: onnx.ModelProto) -> Iterable[onnx.TensorProto]:
     """All tensors of a model, also in inner graphs and functions: initializers and attributes.
 

@@ -99,6 +99,23 @@ CASES: dict[str, Case] = {
     "network_missing_input": lambda _: lp.network(convolutional()).evaluate({}),
     "network_input_of_another_shape": lambda _: lp.network(convolutional()).evaluate([X[0]]),
     "network_value_of_an_unknown_input": lambda _: lp.network(relu(), values={"z": 1}),
+    "network_value_of_another_shape": lambda _: lp.network(relu(), values={"x": X}),
+    "network_value_of_a_wrong_type": lambda _: lp.network(
+        relu(), values={"x": np.float64([1, 2, 3])}
+    ),
+    "network_value_that_is_no_array": lambda _: lp.network(
+        relu(), values={"x": [[1.0], [2.0, 3.0]]}
+    ),
+    "network_value_of_another_length": lambda _: lp.network(
+        dynamic(), {"N": 7}, {"x": np.ones((2, 3), np.float32)}
+    ),
+    "network_backend_without_inputs": lambda _: LiftpyBackend.prepare(relu()).run([]),
+    "network_backend_node_without_inputs": lambda _: LiftpyBackend.run_node(
+        node("Sub", "a b", "c"), []
+    ),
+    "network_backend_unknown_node": lambda _: LiftpyBackend.run_node(
+        node("Frobnicate", "a", "c"), [X]
+    ),
     "network_size_zero": lambda _: lp.network(dynamic(), sizes={"H": 0}),
     "network_unknown_shape": lambda _: lp.network(dynamic()),
     "network_unknown_size": lambda _: lp.network(dynamic(), sizes={"H": 2, "W": 3}),

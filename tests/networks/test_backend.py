@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from onnx.backend.test import BackendTest
 
-from liftpy.errors import NetworkRefused
+from liftpy.errors import ArgumentRefused, NetworkRefused
 from liftpy.networks.backend import LiftpyBackend
 from tests.docs.pages import Shape, run_page
 from tests.networks.conformance import PAGE, PASSING, operators_table, section, wrapped
-from tests.networks.models import convolutional, one
+from tests.networks.models import convolutional, model, node, one, value
 
 NAMES = PASSING.read_text(encoding="utf-8").split()
 
@@ -63,3 +63,28 @@ def test_a_backend_runs_a_model_and_refuses_what_has_no_program():
     assert not LiftpyBackend.supports_device("CUDA:0")
     with pytest.raises(NetworkRefused, match="not on CUDA"):
         LiftpyBackend.prepare(convolutional(), "CUDA")
+
+
+@pytest.mark.parametrize("declared", [["N", 3], ["N", "L"], [None, None]])
+def test_a_backend_takes_dynamic_lengths_from_the_inputs(declared):
+    made = model([node("Neg", "x", "y")], [value("x", declared)], [value("y", [None, None])])
+    x = np.float32([[2, 3, 5], [7, 11, 13]])
+    (found,) = LiftpyBackend.run_model(made, [x])
+    np.testing.assert_array_equal(found, -x)
+
+
+def test_a_backend_runs_a_node():
+    x, y = np.float32([2, 3, 5]), np.float32([7, 11, 13])
+    (found,) = LiftpyBackend.run_node(node("Sub", "b a", "c"), [x, y])
+    np.testing.assert_array_equal(found, x - y)
+    (found,) = LiftpyBackend.run_node(node("Softmax", "a", "c"), [x[None]], opset_version=11)
+    np.testing.assert_allclose(found, np.exp(x[None]) / np.exp(x).sum(), rtol=1e-5)
+    with pytest.raises(ArgumentRefused, match="Sub takes 2 inputs, got 1"):
+        LiftpyBackend.run_node(node("Sub", "b a", "c"), [x])
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_backend_needs_all_inputs_and_no_others(count):
+    x = np.float32([2, 3, 5])
+    with pytest.raises(ArgumentRefused, match=f"takes 1 input, got {count}\n  its inputs are: x0"):
+        LiftpyBackend.prepare(one("Relu", (3,))).run([x] * count)

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import liftpy as lp
-from liftpy.errors import NetworkRefused, UnknownName
+from liftpy.errors import ArgumentRefused, NetworkRefused, UnknownName
 from liftpy.workloads import Convolution, convolution
 from tests.networks.models import convolutional, model, node, one, value
 
@@ -108,6 +108,52 @@ def test_an_input_that_decides_a_shape_can_be_given():
     assert fixed.evaluate([np.arange(12, dtype=np.float32).reshape(2, 6)])["y0"].shape == (3, 4)
     with pytest.raises(UnknownName, match="no input form"):
         lp.network(made, values={"form": np.array([3, 4])})
+
+
+def added(shape, **constants):
+    """A model that adds two inputs."""
+    inputs = [value("x", shape), value("w", shape)]
+    return model([node("Add", "x w", "y")], inputs, [value("y", [None] * len(shape))], **constants)
+
+
+def test_a_negative_length_is_a_dynamic_one():
+    made = added([-1, 3])
+    assert lp.network(made).graph.tensors["x"].shape == (1, 3)
+    found = lp.network(made, sizes={"x.0": 5, "w.0": 5})
+    assert found.graph.tensors["y"].shape == (5, 3)
+
+
+@pytest.mark.parametrize("size", [2.5, "2"])
+def test_a_size_is_a_whole_number(size):
+    with pytest.raises(NetworkRefused, match=r"the size N is 2.*: it is a whole number"):
+        lp.network(added(["N", 3]), sizes={"N": size})
+    assert lp.network(added(["N", 3]), sizes={"N": np.int64(2)}).graph.sizes == {"N": 2}
+
+
+def test_values_have_the_declared_type_and_shape():
+    made = added([3])
+    found = lp.network(made, values={"w": [1, 2.5, 7]})
+    assert found.graph.tensors["w"].value.dtype == np.float32
+    np.testing.assert_array_equal(found.evaluate([np.float32([10, 20, 40])])["y"], [11, 22.5, 47])
+    for wrong, message in (
+        (np.float64([1, 2, 7]), "w needs float32 numbers, got float64"),
+        (np.ones((3, 1), np.float32), r"w needs the shape \[3\], got \[3, 1\]"),
+        (np.ones(5, np.float32), r"w needs the shape \[3\], got \[5\]"),
+        ("text", "w needs float32 numbers, got <U4"),
+        ([[1], [2, 3]], "w is no array"),
+    ):
+        with pytest.raises(ArgumentRefused, match=message):
+            lp.network(made, values={"w": wrong})
+    own = added([3], w=np.float32([1, 2, 7]))
+    with pytest.raises(UnknownName, match="no input w; w has its value in the model"):
+        lp.network(own, values={"w": np.float32([3, 2, 1])})
+
+
+def test_values_give_the_lengths_of_their_dimensions():
+    found = lp.network(added(["N", "L"]), values={"w": np.ones((2, 5), np.float32)})
+    assert found.graph.sizes == {"N": 2, "L": 5}
+    with pytest.raises(ArgumentRefused, match="w has 2 elements in dimension 0, and the size N is"):
+        lp.network(added(["N", 3]), {"N": 7}, values={"w": np.ones((2, 3), np.float32)})
 
 
 def test_unsupported_nodes_are_named_all_at_once():
