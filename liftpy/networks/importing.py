@@ -22,17 +22,30 @@ from liftpy.networks.operators import REGISTRY, Declined, Entry, Node, Operand
 from liftpy.networks.operators.node import Body, known
 from liftpy.semantics.operations import DTYPES
 
-NOT_FOLDED = frozenset(
+RANDOM = frozenset(
     {
-        "RandomNormal",
-        "RandomUniform",
-        "RandomNormalLike",
-        "RandomUniformLike",
         "Bernoulli",
+        "Dropout",
         "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
     }
 )
-"""Operators whose results differ from run to run."""
+"""Operators whose results may differ from run to run: Dropout's do in training."""
+
+COSTLY = frozenset(
+    {
+        "ImageDecoder",
+        "RegexFullMatch",
+        "StringConcat",
+        "StringNormalizer",
+        "StringSplit",
+        "TfIdfVectorizer",
+    }
+)
+"""Operators that run a parser on data of the model: matching an expression has no bound on time."""
 
 
 def graph_of(
@@ -167,7 +180,7 @@ class Importing:
 
     def fold(self, node: library.NodeProto, called: str) -> bool:
         """Computes the outputs of a node in NumPy, if its inputs are constant or only measured."""
-        if node.op_type in NOT_FOLDED or node.domain not in library.DOMAINS:
+        if node.op_type in RANDOM | COSTLY or node.domain not in library.DOMAINS:
             return False
         inputs = [n for n in node.input if n]
         if node.op_type in MEASURED:
@@ -230,7 +243,10 @@ class Importing:
                 "control flow with inner graphs is not expressed" if inner else "it has no program"
             )
             raise Declined(why)
-        operands = [self.operand(schema, k, n) for k, n in enumerate(node.input)]
+        operands = [
+            self.operand(schema, k, n, decides=k in entry.decided_by)
+            for k, n in enumerate(node.input)
+        ]
         for k in entry.decided_by:
             if k < len(operands):
                 known(operands[k])
@@ -258,24 +274,26 @@ class Importing:
             return Declined(f"the language refuses its program: {': '.join([what, *reasons])}")
         return self.distinct.setdefault(made, made)
 
-    def operand(self, schema: Any, position: int, name: str) -> Operand | None:
-        """An input of a node."""
+    def operand(self, schema: Any, position: int, name: str, *, decides: bool) -> Operand | None:
+        """An input of a node; one that decides the program may have no elements."""
         if not name:
             return None
-        t, shape = self.typed(name, "input")
+        t, shape = self.typed(name, "input", empty=decides and name in self.values)
         declared = schema.inputs[min(position, len(schema.inputs) - 1)]
         several = position >= len(schema.inputs) - 1 and declared.option.name == "Variadic"
         called = f"{declared.name}_{position}" if several else declared.name
         return Operand(called, name, t, shape, self.values.get(name))
 
-    def typed(self, name: str, what: str) -> tuple[ScalarType, tuple[int, ...]]:
+    def typed(
+        self, name: str, what: str, *, empty: bool = False
+    ) -> tuple[ScalarType, tuple[int, ...]]:
         """The type and shape of a tensor; Declined if the language has no such arrays."""
         scalar, shape, kind = library.scalar_and_shape(self.types.get(name))
         if scalar is None:
             raise Declined(f"the {what} `{name}` has the type {kind}")
         if shape is None:
             raise Declined(f"the {what} `{name}` has no static shape: it depends on values")
-        if 0 in shape:
+        if 0 in shape and not empty:
             raise Declined(f"the {what} `{name}` of shape {[*shape]} has no elements")
         return scalar, shape
 

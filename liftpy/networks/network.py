@@ -32,7 +32,7 @@ class Network:
             if operation.name == name:
                 return operation
         known = [o.name for o in self.graph.operations]
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise UnknownName(
             f"{self.graph.name} has no node '{name}'{hint}\n  `liftpy network MODEL` lists its "

@@ -32,7 +32,6 @@ __all__ = ["Backend", "BackendRep", "Model", "NodeProto", "TypeProto"]
 Model: TypeAlias = onnx.ModelProto
 NodeProto: TypeAlias = onnx.NodeProto
 TypeProto: TypeAlias = onnx.TypeProto
-Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
 
 DOMAINS = ("", "ai.onnx")
 """The names of ONNX's own operator set."""
@@ -51,16 +50,21 @@ SCALAR_OF = {
 # --- reading --------------------------------------------------------------------------------------
 
 
-def read(source: Source) -> tuple[Model, str]:
+def read(source: object) -> tuple[Model, str]:
     """A model, with the data of its external tensors, and its name for messages.
 
-    NetworkRefused if it cannot be decoded, or if its data are outside of the model's folder.
+    The source is a path, bytes or a ModelProto. NetworkRefused if it is none of these, if it cannot
+    be decoded, or if its data are outside of the model's folder.
     """
     if isinstance(source, onnx.ModelProto):
         model, name, folder = onnx.ModelProto(), "the model", None
         model.CopyFrom(source)
     elif isinstance(source, bytes):
         model, name, folder = decoded(source, "the model"), "the model", None
+    elif not isinstance(source, str | os.PathLike):
+        raise NetworkRefused(
+            f"a model is a path, bytes or an onnx.ModelProto, not of type {type(source).__name__}"
+        )
     else:
         path = Path(source)
         name, folder = str(path), path.parent

@@ -116,6 +116,8 @@ CASES: dict[str, Case] = {
     "network_backend_unknown_node": lambda _: LiftpyBackend.run_node(
         node("Frobnicate", "a", "c"), [X]
     ),
+    "network_of_a_number": lambda _: lp.network(5),
+    "network_node_of_a_number": lambda _: lp.network(convolutional())[0],
     "network_size_zero": lambda _: lp.network(dynamic(), sizes={"H": 0}),
     "network_unknown_shape": lambda _: lp.network(dynamic()),
     "network_unknown_size": lambda _: lp.network(dynamic(), sizes={"H": 2, "W": 3}),

@@ -291,6 +291,57 @@ def test_a_function_that_calls_another_function_of_onnx_is_inlined_too():
     np.testing.assert_allclose(got, -np.log([scaled[0, 2], scaled[1, 1]]), rtol=1e-5)
 
 
+def test_inputs_without_elements_may_decide_a_program():
+    """As PyTorch exports: Resize with empty `roi`, and with empty `scales` beside `sizes`."""
+    empty, x = np.zeros(0, np.float32), np.float32([[[2, 3, 5]]])
+    how = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric"}
+    for constants in ([empty, np.float32([1, 1, 2])], [empty, empty, np.int64([1, 1, 6])]):
+        made = one("Resize", (1, 1, 3), opset=11, constants=constants, nearest_mode="floor", **how)
+        got = lp.network(made).evaluate([x])["y0"]
+        np.testing.assert_array_equal(got, [[[2, 2, 3, 3, 5, 5]]])
+    made = one("ReduceSum", (2, 3), rank=2, constants=[np.int64([])])
+    np.testing.assert_array_equal(
+        lp.network(made).evaluate([np.float32([[2, 3, 5], [7, 11, 13]])])["y0"], [[41]]
+    )
+    with pytest.raises(NetworkRefused, match=r"`c0` of shape \[0\] has no elements"):
+        lp.network(one("Add", (1,), constants=[empty]))
+
+
+def test_a_part_of_a_split_may_have_no_name():
+    x = np.float32([2, 3, 5, 7, 11, 13, 17])
+    for opset, given in ((18, {"num_outputs": 3}), (11, {"split": [3, 3, 1]})):
+        made = one("Split", (7,), outputs=3, opset=opset, axis=0, **given)
+        made.graph.node[0].output[1] = ""
+        del made.graph.output[1]
+        found = lp.network(made).evaluate([x])
+        np.testing.assert_array_equal(found["y0"], [2, 3, 5])
+        np.testing.assert_array_equal(found["y2"], [17])
+
+
+def test_random_and_costly_operators_are_not_computed_at_import():
+    constants = [np.float32([2, 3, 5]), np.float32(0.5), np.array(True)]
+    made = one("Dropout", constants=constants, rank=1, opset=13)
+    with pytest.raises(NetworkRefused, match=r"op \(Dropout.*random"):
+        lp.network(made)
+    nodes = [
+        node("RegexFullMatch", "k", "q", "match1", pattern="(a|a|a)*$"),
+        node("Where", "q x x", "y", "where1"),
+    ]
+    made = model(nodes, [value("x", [1])], [value("y", [1])])
+    made.graph.initializer.append(
+        helper.make_tensor("k", TensorProto.STRING, [1], [b"a" * 99 + b"b"])
+    )
+    found = lp.network(made, partial=True)
+    assert [u.node for u in found.unsupported] == ["match1"]
+
+
+def test_a_sum_of_many_arrays():
+    arrays = [np.float32([k, 2 * k]) for k in range(23)]
+    found = lp.network(one("Sum", *[(2,)] * 23))
+    np.testing.assert_array_equal(found.evaluate(arrays)["y0"], [253, 506])
+    lp.network(one("Sum", *[(2,)] * 111), partial=True)  # the names of its operands do not end
+
+
 def test_a_node_is_found_by_its_name(network):
     with pytest.raises(UnknownName, match="no node 'conv9'; did you mean conv"):
         _ = network["conv9"]

@@ -131,14 +131,16 @@ def aligned_map(
                 inner[own[k]] = part
             return at(axis + 1, inner)
 
-        function = map(taking([LETTERS[k] for k in own], inside))
+        function = map(taking([letter(k) for k in own], inside))
         return function(parts[own[0]] if len(own) == 1 else zip(*(parts[k] for k in own)))
 
     return at(0, [x for x, _ in operands])
 
 
-LETTERS = [*"xyzuvwpqrst", *(f"x{k}" for k in range(1, 100))]
-"""The names of the parts of operands in printed programs."""
+def letter(k: int) -> str:
+    """The name of a part of operand `k` in printed programs: x, y, z, ..., x1, x2, ..."""
+    letters = "xyzuvwpqrst"
+    return letters[k] if k < len(letters) else f"x{k - len(letters) + 1}"
 
 
 def folded(x: Expr, shape: Shape, axes: Sequence[int], f: Change, *, keep: bool) -> Expr:

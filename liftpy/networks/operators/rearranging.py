@@ -134,9 +134,11 @@ def concatenated(node: Node) -> Body:
 
 @operator("Split", decided_by=(1,))
 def split_into(node: Node) -> Body:
-    """Parts along an axis: all results of the node, in one program."""
+    """Parts along an axis: all named results of the node, in one program."""
     axis, length = node.axis(), node.shape()[node.axis()]
-    sizes = [node.result(k)[1][axis] for k in range(len(node.results))]
+    chunk = -(-length // len(node.results))
+    equal = [max(0, min(chunk, length - k * chunk)) for k in range(len(node.results))]
+    sizes = node.numbers("split", 1) or equal
     if sum(sizes) != length:
         decline(f"the parts have {sum(sizes)} elements of {length}", "split")
     starts = [sum(sizes[:k]) for k in range(len(sizes))]
@@ -144,7 +146,8 @@ def split_into(node: Node) -> Body:
     def body(x: Expr) -> tuple[Expr, ...]:
         return tuple(
             along(axis, part(start, size, length))(x)
-            for start, size in zip(starts, sizes, strict=True)
+            for start, size, result in zip(starts, sizes, node.results, strict=True)
+            if result is not None
         )
 
     return body
