@@ -8,7 +8,7 @@ import pytest
 import liftpy as lp
 from liftpy.errors import ArgumentRefused
 from liftpy.networks.network import Network
-from tests.networks.models import convolutional, model, node, value
+from tests.networks.models import convolutional, model, node, one, value
 
 X = np.random.default_rng(11).standard_normal((1, 3, 11, 13)).astype(np.float32)
 
@@ -91,3 +91,48 @@ def test_a_network_runs_on_a_device(network, device):
     found = small.run([X], device=device)["y"]
     np.testing.assert_allclose(found, network.evaluate([X])["y"], rtol=1e-4, atol=1e-6)
     small.close()
+
+
+WRONG = {
+    "softmax": one("Softmax", (2, 3, 5), opset=11),
+    "log softmax": one("LogSoftmax", (2, 3, 5), opset=11),
+    "hardmax": one("Hardmax", (2, 3, 5), opset=11),
+    "global max pool": one("GlobalMaxPool", (2, 3, 5)),
+    "norm of order 1": one("LpNormalization", (2, 3), p=1, axis=1),
+    "local response": one("LRN", (2, 7, 3, 3), size=2),
+    "negative pads": one("Pad", (7,), constants=[np.int64([-1, 2])]),
+    "mean": one("Mean", (3, 1), (2,), rank=2),
+}
+RIGHT = {
+    "softmax of the last axis": one("Softmax", (2, 3, 5), opset=11, axis=2),
+    "softmax since opset 13": one("Softmax", (2, 3, 5), opset=13, axis=1),
+    "global max pool": one("GlobalMaxPool", (2, 3, 5, 7)),
+    "norm of order 2": one("LpNormalization", (2, 3), p=2, axis=1),
+    "local response": one("LRN", (5, 5, 3, 3), size=2),
+}
+
+
+def checked(made):
+    found = lp.network(made)
+    rng = np.random.default_rng(4)
+    shapes = [found.graph.tensors[name].shape for name in found.graph.inputs]
+    return found.check([rng.standard_normal(shape).astype(np.float32) for shape in shapes])
+
+
+@pytest.mark.parametrize("made", WRONG.values(), ids=WRONG)
+def test_operations_in_which_the_evaluator_errs_are_not_compared(made):
+    found = checked(made)
+    assert found.passed
+    assert not found.errors
+    assert [*found.skipped] == ["op"]
+    assert "\nnot compared: 1 operation\n  op: " in str(found)
+    assert "ONNX's reference evaluator " in found.skipped["op"]
+
+
+@pytest.mark.parametrize("made", RIGHT.values(), ids=RIGHT)
+def test_operations_in_which_the_evaluator_is_right_are_compared(made):
+    found = checked(made)
+    assert found.passed
+    assert [*found.errors] == ["op"]
+    assert not found.skipped
+    assert str(found).startswith("1 operation agrees with")
