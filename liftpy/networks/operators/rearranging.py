@@ -376,6 +376,10 @@ def resize(node: Node) -> Body:
         decline(f"nearest with {how} and {rounding} is not expressed", "nearest_mode")
     if any(new % old for old, new in zip(own, shape, strict=True)):
         decline(f"only whole factors are expressed, not {own} to {shape}", "scales")
+    axes = node.attribute("axes") or range(len(own))
+    for axis, scale in zip(axes, scales_of(node), strict=False):
+        if scale * own[axis] != shape[axis]:
+            decline(f"only whole factors are expressed, not {scale:g}", "scales")
 
     def body(x: Expr) -> Expr:
         for axis, (old, new) in enumerate(zip(own, shape, strict=True)):
@@ -385,3 +389,15 @@ def resize(node: Node) -> Body:
         return x
 
     return body
+
+
+def scales_of(node: Node) -> list[float]:
+    """The scales of a Resize or Upsample; none if it is given sizes, whose quotients they are.
+
+    A scale can be fractional where the lengths have a whole quotient: 5 times 2.1 is rounded to 10,
+    but the elements are read 2.1 apart.
+    """
+    value = node.constant(2 if node.operator == "Resize" and node.version >= 11 else 1)
+    if value is None:
+        value = node.attribute("scales")
+    return [] if value is None else [float(scale) for scale in value]

@@ -1,0 +1,82 @@
+"""Single operators against ONNX's reference evaluator, or NumPy where that evaluator differs."""
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import liftpy as lp
+from liftpy.errors import NetworkRefused
+from tests.networks.models import KINDS, model, value
+
+
+def single(operator, arrays, *, result=np.float32, rank=1, opset=21, fixed=(), **given):
+    """A model of one node `op` whose inputs are arrays by name; those in `fixed` are constants.
+
+    A name `_` stands for an input that is left out.
+    """
+    made = helper.make_node(operator, [n.strip("_") for n in arrays], ["y"], name="op", **given)
+    inputs = [
+        value(n, a.shape, KINDS[a.dtype])
+        for n, a in arrays.items()
+        if n not in fixed and n.strip("_")
+    ]
+    constants = {n: arrays[n] for n in fixed}
+    output = value("y", [None] * rank, KINDS[np.dtype(result)])
+    return model([made], inputs, [output], opset, **constants)
+
+
+def computed(made, *inputs):
+    """The result of a model by its programs, none of which may be missing."""
+    network = lp.network(made)
+    assert len(network)
+    return network.evaluate(inputs)[network.graph.outputs[0]]
+
+
+# --- Resize ---------------------------------------------------------------------------------------
+
+ROW = np.float32([3, 1, 4, 15, 9])
+
+
+def resized(scale, *, opset=19, length=5, operator="Resize", **given):
+    """A Resize or Upsample of a row by a scale."""
+    row = np.resize(ROW, length)
+    scales = np.float32([scale])
+    if operator == "Upsample" or opset < 11:
+        arrays = {"x": row, "scales": scales}
+    else:
+        arrays = {"x": row, "_": None, "scales": scales}
+    return single(operator, arrays, opset=opset, fixed=["scales"], mode="nearest", **given)
+
+
+ASYMMETRIC = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        resized(2.1, **ASYMMETRIC),  # the result has 10 elements: as with the factor 2
+        resized(1.1, **ASYMMETRIC),  # 5 elements: as with the factor 1
+        resized(2.19),
+        resized(2.1, operator="Upsample", opset=9),
+        resized(2.1, opset=10),
+    ],
+    ids=["2.1", "1.1", "half pixel", "Upsample", "opset 10"],
+)
+def test_a_resize_by_a_fractional_scale_is_declined_though_its_lengths_have_a_whole_quotient(made):
+    with pytest.raises(NetworkRefused, match=r"`scales`\): only whole factors are expressed, not"):
+        lp.network(made)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        resized(3, **ASYMMETRIC),
+        resized(3),
+        resized(3, axes=[-1]),
+        resized(3, operator="Upsample", opset=9),
+        resized(3, opset=10),
+    ],
+    ids=["asymmetric", "half pixel", "axes", "Upsample", "opset 10"],
+)
+def test_a_resize_by_a_whole_scale_repeats_each_element(made):
+    np.testing.assert_array_equal(computed(made, ROW), ROW[np.arange(15) // 3])
