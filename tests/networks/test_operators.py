@@ -80,3 +80,31 @@ def test_a_resize_by_a_fractional_scale_is_declined_though_its_lengths_have_a_wh
 )
 def test_a_resize_by_a_whole_scale_repeats_each_element(made):
     np.testing.assert_array_equal(computed(made, ROW), ROW[np.arange(15) // 3])
+
+
+# --- Gemm -----------------------------------------------------------------------------------------
+
+A = np.int32([[1, 2, 4], [7, 3, 5]])
+B = np.int32([[2, 9], [6, 1], [8, 3]])
+C = np.int32([[11, 4], [5, 13]])
+
+
+def product(a, b, c, **given):
+    return single("Gemm", {"a": a, "b": b, "c": c}, result=a.dtype, rank=2, **given)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "factor"), [("alpha", 0.5), ("beta", 1.5), ("alpha", 3e9), ("beta", np.inf)]
+)
+def test_a_gemm_of_integers_with_a_factor_that_is_none_is_declined(attribute, factor):
+    with pytest.raises(NetworkRefused, match=rf"`{attribute}`\): i32 cannot represent"):
+        lp.network(product(A, B, C, **{attribute: factor}))
+
+
+def test_a_gemm_has_whole_factors_of_integers_and_any_of_floats():
+    by_hand = np.einsum("ik,kj->ij", A, B)
+    found = computed(product(A, B, C, alpha=3.0, beta=-2.0), A, B, C)
+    np.testing.assert_array_equal(found, 3 * by_hand - 2 * C)
+    a, b, c = (m.astype(np.float32) for m in (A, B, C))
+    found = computed(product(a, b, c, alpha=0.5, beta=1.5), a, b, c)
+    np.testing.assert_array_equal(found, by_hand / 2 + C * 1.5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from liftpy.ir.expr import Expr
+from liftpy.ir.types import FLOATS, ScalarType, integer_range
 from liftpy.language.embedded.lang import (
     add,
     map,  # noqa: A004
@@ -14,7 +15,7 @@ from liftpy.language.embedded.lang import (
     zip,  # noqa: A004
 )
 from liftpy.networks.operators.layouts import aligned_map, broadcast, each, reshaped
-from liftpy.networks.operators.node import Body, Node, Shape, literal, operator
+from liftpy.networks.operators.node import Body, Node, Shape, decline, literal, operator
 from liftpy.workloads.linear import inner, times
 
 
@@ -61,7 +62,7 @@ def gemm(node: Node) -> Body:
     With `alpha` and `beta` 1 and a vector C, its elements are where the sums begin.
     """
     t = node.type()
-    alpha, beta = node.attribute("alpha"), node.attribute("beta")
+    alpha, beta = (factor(node, name, t) for name in ("alpha", "beta"))
     columns = node.result_shape[1]
 
     def body(a: Expr, b: Expr, c: Expr | None = None) -> Expr:
@@ -89,3 +90,13 @@ def gemm(node: Node) -> Body:
         return broadcast(combined, [(products, shape), (c, node.shape(2))], shape)
 
     return body
+
+
+def factor(node: Node, attribute: str, t: ScalarType) -> float:
+    """A factor of a product of type `t`. Declined if this is a type of integers without it."""
+    value = float(node.attribute(attribute))
+    if t not in FLOATS:
+        least, greatest = integer_range(t)
+        if not value.is_integer() or not least <= value <= greatest:
+            decline(f"{t} cannot represent {value:g}", attribute)
+    return value
