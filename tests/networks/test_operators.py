@@ -108,3 +108,24 @@ def test_a_gemm_has_whole_factors_of_integers_and_any_of_floats():
     a, b, c = (m.astype(np.float32) for m in (A, B, C))
     found = computed(product(a, b, c, alpha=0.5, beta=1.5), a, b, c)
     np.testing.assert_array_equal(found, by_hand / 2 + C * 1.5)
+
+
+# --- ReduceLogSumExp ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_logarithm_of_a_sum_of_exponentials_is_that_of_infinite_elements(dtype):
+    rows = np.array(
+        [
+            [-np.inf, -np.inf, -np.inf],
+            [np.inf, 1, 3],
+            [-np.inf, np.inf, 2],
+            [-np.inf, 5, -7],
+            [-300, -301, -303],
+            [700, 500, 600],
+        ],
+        dtype,
+    )
+    made = single("ReduceLogSumExp", {"x": rows}, result=dtype, opset=13, axes=[1], keepdims=0)
+    wanted = np.logaddexp.reduce(rows.astype(np.float64), axis=1)
+    np.testing.assert_allclose(computed(made, rows), wanted, rtol=1e-6)

@@ -76,8 +76,12 @@ def squares(xs: Any) -> Any:
 
 
 def log_of_sum_of_exponentials(xs: Any, t: ScalarType) -> Any:
-    """`log(sum(exp(x)))`, in the form that does not overflow."""
-    most = largest(xs, t)
+    """`log(sum(exp(x)))`, in the form that does not overflow.
+
+    An infinite largest element is not subtracted: `inf - inf` would be NaN.
+    """
+    found = largest(xs, t)
+    most = select(absolute(found) < greatest(t), found, literal(0, t))
     return log(total(xs >> map(lambda x: exp(x - most)), t)) + most
 
 
