@@ -6,7 +6,7 @@ from onnx import helper
 
 import liftpy as lp
 from liftpy.errors import NetworkRefused
-from tests.networks.models import KINDS, model, value
+from tests.networks.models import model, value
 
 
 def single(operator, arrays, *, result=np.float32, rank=1, opset=21, fixed=(), **given):
@@ -16,12 +16,12 @@ def single(operator, arrays, *, result=np.float32, rank=1, opset=21, fixed=(), *
     """
     made = helper.make_node(operator, [n.strip("_") for n in arrays], ["y"], name="op", **given)
     inputs = [
-        value(n, a.shape, KINDS[a.dtype])
+        value(n, a.shape, helper.np_dtype_to_tensor_dtype(a.dtype))
         for n, a in arrays.items()
         if n not in fixed and n.strip("_")
     ]
     constants = {n: arrays[n] for n in fixed}
-    output = value("y", [None] * rank, KINDS[np.dtype(result)])
+    output = value("y", [None] * rank, helper.np_dtype_to_tensor_dtype(np.dtype(result)))
     return model([made], inputs, [output], opset, **constants)
 
 
@@ -129,3 +129,43 @@ def test_the_logarithm_of_a_sum_of_exponentials_is_that_of_infinite_elements(dty
     made = single("ReduceLogSumExp", {"x": rows}, result=dtype, opset=13, axes=[1], keepdims=0)
     wanted = np.logaddexp.reduce(rows.astype(np.float64), axis=1)
     np.testing.assert_allclose(computed(made, rows), wanted, rtol=1e-6)
+
+
+# --- OneHot, Pow, Pad -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8, np.uint8, np.uint64, np.float32])
+def test_an_index_beyond_the_row_of_a_one_hot_has_the_other_value(dtype):
+    depth, indices = 200, [0, 3, 199, 200, -1, -200, -201, 2**32, 2**32 + 5, 2**64 - 1, 127, -128]
+    if dtype == np.float32:
+        exact = [i for i in indices if float(np.float32(i)) == i]
+    else:
+        exact = [i for i in indices if np.iinfo(dtype).min <= i <= np.iinfo(dtype).max]
+    places = [i + depth if i < 0 else i for i in exact]
+    wanted = np.full((len(exact), depth), 2, np.float32)
+    for row, place in enumerate(places):
+        if 0 <= place < depth:
+            wanted[row, place] = 7
+    arrays = {"i": np.array(exact, dtype), "d": np.int64(depth), "v": np.float32([2, 7])}
+    made = single("OneHot", arrays, rank=2, fixed=["d", "v"])
+    np.testing.assert_array_equal(computed(made, arrays["i"]), wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_power_one_half_of_minus_infinity_is_infinite(dtype):
+    x = np.array([-np.inf, np.inf, 0.0, 2.25, 9], dtype)
+    made = single("Pow", {"x": x, "e": dtype(0.5)}, result=dtype, fixed=["e"])
+    np.testing.assert_array_equal(computed(made, x), [np.inf, np.inf, 0, 1.5, 3])
+
+
+def test_a_pad_that_wraps_at_one_end_and_cuts_at_the_other_is_declined():
+    """ONNX does not say whether the elements that are cut are wrapped."""
+
+    def wrapped(*amounts):
+        pads = np.int64(amounts)
+        return single("Pad", {"x": ROW, "p": pads}, opset=19, fixed=["p"], mode="wrap")
+
+    with pytest.raises(NetworkRefused, match=r"`pads`\): wrapping at one end of an axis that"):
+        lp.network(wrapped(-1, 3))
+    np.testing.assert_array_equal(computed(wrapped(-1, -2), ROW), ROW[1:3])
+    np.testing.assert_array_equal(computed(wrapped(2, 3), ROW), np.pad(ROW, (2, 3), mode="wrap"))

@@ -11,7 +11,6 @@ from liftpy.ir.types import BOOL, F64, FLOATS, SCALAR_BYTES, SCALARS, ScalarType
 from liftpy.language.embedded.lang import (
     absolute,
     ceil,
-    convert,
     cos,
     equal,
     exp,
@@ -26,8 +25,8 @@ from liftpy.language.embedded.lang import (
     tanh,
     unequal,
 )
-from liftpy.networks.operators.layouts import aligned_map, broadcast, each
-from liftpy.networks.operators.node import Body, Node, decline, literal, operator
+from liftpy.networks.operators.layouts import aligned_map, broadcast, each, to
+from liftpy.networks.operators.node import Body, Node, decline, greatest, least, literal, operator
 
 Scalar = Callable[..., Any]
 
@@ -228,8 +227,8 @@ def power_of(node: Node) -> Body:
         return to(t)(power(to(inner)(x), to(inner)(y)))
 
     def fixed(x: Any) -> Any:
-        if exponent == 0.5 and t in FLOATS:
-            return sqrt(x)
+        if exponent == 0.5 and t in FLOATS:  # of -inf, the power is inf and the root NaN
+            return select(equal(x, least(t)), greatest(t), sqrt(x))
         if exponent in range(1, MOST_PRODUCTS + 1):
             return x ** int(exponent)
         return raised(x, literal(exponent, inner))
@@ -328,11 +327,6 @@ def gelu(node: Node) -> Body:
 
 
 # --- conversions ----------------------------------------------------------------------------------
-
-
-def to(t: ScalarType) -> Callable[[Any], Any]:
-    """The conversion to a type, which leaves values of this type as they are."""
-    return lambda x: x if x.type == t else convert(x, t)
 
 
 @operator("Cast", note="among the scalar types of the language")

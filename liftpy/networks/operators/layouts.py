@@ -12,9 +12,11 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 from liftpy.ir.expr import Expr
+from liftpy.ir.types import ScalarType
 from liftpy.language.embedded.lang import (
     DERIVED,
     concat,
+    convert,
     gather,
     join,
     map,  # noqa: A004
@@ -50,6 +52,11 @@ def each(depth: int, f: Change) -> Change:
     for _ in range(depth):
         f = map(f)
     return f
+
+
+def to(t: ScalarType) -> Change:
+    """The conversion to a type, which leaves values of this type as they are."""
+    return lambda x: x if x.type == t else convert(x, t)
 
 
 def along(axis: int, f: Change) -> Change:

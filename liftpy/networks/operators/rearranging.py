@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from liftpy.ir.expr import Expr, Literal
-from liftpy.ir.types import BOOL, I32, I64
+from liftpy.ir.types import BOOL, I8, I16, I32, I64, U8, U16
 from liftpy.language.embedded.lang import (
     DERIVED,
     at,
-    convert,
     equal,
     generate,
     iota,
@@ -36,6 +35,7 @@ from liftpy.networks.operators.layouts import (
     reshaped,
     reversed_array,
     taking,
+    to,
     zeros_around,
 )
 from liftpy.networks.operators.node import Body, Node, Shape, decline, literal, operator
@@ -207,6 +207,8 @@ def pad_all(node: Node) -> Body:
         decline("negative amounts of reflection are not expressed", "pads")
     if mode == "reflect":
         return lambda x: reflected(x, shape, by_axis)
+    if mode == "wrap" and any(min(pair) < 0 < max(pair) for pair in by_axis):
+        decline("wrapping at one end of an axis that is cut at the other is not expressed", "pads")
     words = {"edge": DERIVED["pad_clamp"], "wrap": DERIVED["pad_wrap"]}
     return lambda x: padded(x, by_axis, words[mode])
 
@@ -263,7 +265,7 @@ def constant_parts(node: Node) -> Change | None:
 
 def index_in(k: Any, length: int) -> Any:
     """An index as the i32 that `at` takes; negative ones count from the end."""
-    i = k if k.type == I32 else convert(k, I32)
+    i = to(I32)(k)
     return select(i < Literal(0, I32), i + length, i)
 
 
@@ -289,21 +291,27 @@ def gathered_elements(node: Node) -> Body:
 
 @operator("OneHot", decided_by=(1,))
 def one_hot(node: Node) -> Body:
-    """A row for each index: the second of two values at the index, the first elsewhere."""
+    """A row for each index: the second of two values at the index, the first elsewhere.
+
+    An index beyond the row has the first value everywhere. Indices are compared in a type that has
+    all of them, and all places of the row. Those of u64 beyond i64 become negative, so negative
+    indices count from the end only in a type that has them.
+    """
     (depth,) = node.numbers("depth", 1) or [1]
-    shape, rank = node.shape(), len(node.shape())
-    axis = node.axis(default=-1, rank=rank + 1)
+    rank, axis = len(node.shape()), node.axis(default=-1, rank=len(node.shape()) + 1)
+    t = I32 if node.type() in {I8, I16, I32, U8, U16} else I64
 
     def row(i: Any, off: Any, on: Any) -> Any:
-        place = index_in(i, depth)
-        return generate(depth, lambda j: select(equal(j, place), on, off))
+        place = to(t)(i)
+        if not node.type().name.startswith("u"):
+            place = select(place < literal(0, t), place + literal(depth, t), place)
+        return generate(depth, lambda j: select(equal(to(t)(j), place), on, off))
 
     def body(i: Expr, values: Expr) -> Expr:
         rows = each(rank, lambda k: row(k, values[0], values[1]))(i)
         order = [*range(axis), rank, *range(axis, rank)]
         return ordered(rows, order)
 
-    del shape
     return body
 
 
