@@ -169,3 +169,45 @@ def test_a_pad_that_wraps_at_one_end_and_cuts_at_the_other_is_declined():
         lp.network(wrapped(-1, 3))
     np.testing.assert_array_equal(computed(wrapped(-1, -2), ROW), ROW[1:3])
     np.testing.assert_array_equal(computed(wrapped(2, 3), ROW), np.pad(ROW, (2, 3), mode="wrap"))
+
+
+# --- inputs of which only the type or the shape matters, or nothing -------------------------------
+
+
+@pytest.mark.parametrize("fixed", [(), ("like",)])
+def test_cast_like_takes_the_type_of_any_tensor(fixed):
+    arrays = {"x": np.float32([1.5, -2.5, 7]), "like": np.int32([[4, 5, 9, 8, 2]])}
+    made = single("CastLike", arrays, result=np.int32, fixed=fixed)
+    given = [array for name, array in arrays.items() if name not in fixed]
+    np.testing.assert_array_equal(computed(made, *given), [1, -2, 7])
+    assert lp.network(made).check(given).passed
+
+
+@pytest.mark.parametrize("fixed", [(), ("ratio",)])
+def test_a_dropout_of_any_ratio_is_the_input(fixed):
+    arrays = {"x": ROW, "ratio": np.float32(0.25)}
+    made = single("Dropout", arrays, fixed=fixed)
+    given = [array for name, array in arrays.items() if name not in fixed]
+    np.testing.assert_array_equal(computed(made, *given), ROW)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+@pytest.mark.parametrize("names", [["x", "low", "high"], ["x", "low"], ["x", "_", "high"]])
+def test_the_bounds_of_a_clip_are_arrays_of_one_element(names, shape):
+    x = np.float32([[-7, 2, 11], [5, 3, -4]])
+    given = {"x": x, "_": None, "low": np.float32(-3.5), "high": np.float32(4.5)}
+    arrays = {n: given[n] if n in "x_" else given[n].reshape(shape) for n in names}
+    made = single("Clip", arrays, rank=2)
+    wanted = x.copy()
+    if "low" in names:
+        wanted[x < -3.5] = -3.5
+    if "high" in names:
+        wanted[x > 4.5] = 4.5
+    found = computed(made, *(a for a in arrays.values() if a is not None))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_bound_of_several_numbers_is_declined():
+    made = single("Clip", {"x": ROW, "low": ROW})
+    with pytest.raises(NetworkRefused, match=r"op \(Clip\): a bound of shape \[5\] is not"):
+        lp.network(made)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.ir.types import BOOL, F64, FLOATS, SCALAR_BYTES, SCALARS, ScalarType
+from liftpy.ir.types import F64, FLOATS, SCALAR_BYTES, ScalarType
 from liftpy.language.embedded.lang import (
     absolute,
     ceil,
@@ -25,7 +25,7 @@ from liftpy.language.embedded.lang import (
     tanh,
     unequal,
 )
-from liftpy.networks.operators.layouts import aligned_map, broadcast, each, to
+from liftpy.networks.operators.layouts import aligned_map, broadcast, each, reshaped, to
 from liftpy.networks.operators.node import Body, Node, decline, greatest, least, literal, operator
 
 Scalar = Callable[..., Any]
@@ -197,6 +197,10 @@ def clip(node: Node) -> Body:
     if node.version >= 11:
         low = high = None
     has_low, has_high = node.has(1), node.has(2)
+    shapes = [o.shape for o in node.operands[1:] if o is not None]
+    for shape in shapes:
+        if np.prod(shape) != 1:
+            decline(f"a bound of shape {[*shape]} is not expressed, one number is")
 
     def bounded(x: Any, bounds: list[Any]) -> Any:
         bounds = list(bounds)
@@ -206,7 +210,11 @@ def clip(node: Node) -> Body:
             x = smaller(x, bounds.pop(0) if has_high else literal(high, t))
         return x
 
-    return lambda x, *bounds: each(len(node.shape()), lambda e: bounded(e, [*bounds]))(x)
+    def body(x: Any, *bounds: Any) -> Any:
+        numbers = [reshaped(one, s, ()) for one, s in zip(bounds, shapes, strict=True)]
+        return each(len(node.shape()), lambda e: bounded(e, numbers))(x)
+
+    return body
 
 
 # --- powers and remainders ------------------------------------------------------------------------
@@ -329,16 +337,12 @@ def gelu(node: Node) -> Body:
 # --- conversions ----------------------------------------------------------------------------------
 
 
-@operator("Cast", note="among the scalar types of the language")
+@operator(
+    "Cast",
+    "CastLike",
+    if_constant={1: lambda _: True},
+    note="among the scalar types of the language",
+)
 def cast(node: Node) -> Body:
-    """A conversion of elements."""
-    t = node.result_type
-    if BOOL in {t, node.type()} or t in SCALARS.values():
-        return on_elements(node, to(t))
-    return decline(f"the language has no conversion to {t}", "to")
-
-
-@operator("CastLike", decided_by=(1,), note="among the scalar types of the language")
-def cast_like(node: Node) -> Body:
-    """A conversion to the type of the second input, whose value is not read."""
-    return each(len(node.shape()), to(node.result_type))
+    """A conversion of elements. Of the second input of CastLike, only the type matters."""
+    return lambda x, *_: each(len(node.shape()), to(node.result_type))(x)

@@ -172,21 +172,15 @@ def local_response(node: Node) -> Body:
     return lambda x: ordered(each(rank - 1, pixel)(ordered(x, last)), back)
 
 
-@operator("Dropout", decided_by=(1, 2), note="at inference")
+@operator("Dropout", decided_by=(2,), if_constant={1: lambda _: True}, note="at inference")
 def dropout(node: Node) -> Body:
-    """The input; the mask is true everywhere."""
+    """The input, whatever the ratio is; the mask is true everywhere."""
     training = node.constant(2)
     if training is not None and bool(training):
         decline("training draws random numbers", "training_mode")
-    mask = len(node.results) > 1 and node.results[1] is not None
-    shape, t = node.shape(), node.type()
-
-    def true(_: Any) -> Any:
-        return Literal(value=True, type=BOOL)
-
-    if not mask:
-        return lambda x: x
+    if len(node.results) == 1 or node.results[1] is None:
+        return lambda x, *_: x
     if node.result(1)[0] != BOOL:
         decline("the mask is not boolean", "mask")
-    del t
-    return lambda x: (x, each(len(shape), true)(x))
+    mask = each(len(node.shape()), lambda _: Literal(value=True, type=BOOL))
+    return lambda x, *_: (x, mask(x))
