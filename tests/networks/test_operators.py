@@ -1,5 +1,7 @@
 """Single operators against ONNX's reference evaluator, or NumPy where that evaluator differs."""
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 from onnx import helper
@@ -211,3 +213,23 @@ def test_a_bound_of_several_numbers_is_declined():
     made = single("Clip", {"x": ROW, "low": ROW})
     with pytest.raises(NetworkRefused, match=r"op \(Clip\): a bound of shape \[5\] is not"):
         lp.network(made)
+
+
+# --- cancellation and NaN -------------------------------------------------------------------------
+
+SMALL = [0, 1e-8, -1e-5, 3e-4, -0.02, 0.7]
+EXACT = {
+    "Sinh": (np.sinh, [*SMALL, 5, -11]),
+    "Softplus": (lambda x: np.logaddexp(0, x), [*SMALL, -5, -16.5, -17, -20, -40, 30, 90]),
+    "Mish": (lambda x: x * np.tanh(np.logaddexp(0, x)), [*SMALL, -5, -17, -20, -40, 30, 90]),
+}
+
+
+@pytest.mark.parametrize("operator", EXACT)
+def test_each_element_has_a_small_relative_error(operator, device):
+    exact, numbers = EXACT[operator]
+    x = np.float32(numbers)
+    wanted = exact(x.astype(np.float64))
+    with closing(lp.network(single(operator, {"x": x}))) as network:
+        for found in (network.evaluate([x]), network.run([x], device=device)):
+            np.testing.assert_allclose(found["y"], wanted, rtol=2e-6)

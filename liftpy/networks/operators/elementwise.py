@@ -68,7 +68,7 @@ unary(tanh, "Tanh", floats=True)
 unary(floor, "Floor", floats=True)
 unary(ceil, "Ceil", floats=True)
 unary(lambda x: sin(x) / cos(x), "Tan", floats=True)
-unary(lambda x: (exp(x) - exp(-x)) / 2, "Sinh", floats=True)
+unary(lambda x: tanh(x) * ((exp(x) + exp(-x)) / 2), "Sinh", floats=True)  # exact near 0
 unary(lambda x: (exp(x) + exp(-x)) / 2, "Cosh", floats=True)
 unary(lambda x: 1 / x, "Reciprocal", floats=True)
 unary(lambda x: 1 / (exp(-x) + 1), "Sigmoid", floats=True)
@@ -96,13 +96,31 @@ def relu(node: Node) -> Body:
     return on_elements(node, lambda x: larger(x, literal(0, node.type())))
 
 
+def softened(x: Any, t: ScalarType) -> Any:
+    """`log(1 + exp(x))`, in a form that neither overflows nor loses small results.
+
+    With p the power `exp(-abs(x))`, the rounding error of 1 + p is in the logarithm and in the
+    factor `p / ((1 + p) - 1)`, and cancels; where 1 + p is 1, the logarithm is p.
+    """
+    one = literal(1, t)
+    p = exp(-absolute(x))
+    rounded = one + p
+    logarithm = select(equal(rounded, one), p, log(rounded) * (p / (rounded - one)))
+    return larger(x, literal(0, t)) + logarithm
+
+
 @operator("Softplus")
 def softplus(node: Node) -> Body:
-    """`log(1 + exp(x))`, in the form that does not overflow."""
+    """`log(1 + exp(x))`."""
     node.float_only()
-    return on_elements(
-        node, lambda x: larger(x, literal(0, node.type())) + log(1 + exp(-absolute(x)))
-    )
+    return on_elements(node, lambda x: softened(x, node.type()))
+
+
+@operator("Mish")
+def mish(node: Node) -> Body:
+    """`x * tanh(softplus(x))`."""
+    node.float_only()
+    return on_elements(node, lambda x: x * tanh(softened(x, node.type())))
 
 
 @operator("Sign")
@@ -314,14 +332,6 @@ activation(
         select(a("lambd") < x, x - a("bias"), literal(0, t)),
     ),
 )
-
-
-@operator("Mish")
-def mish(node: Node) -> Body:
-    """`x * tanh(softplus(x))`."""
-    node.float_only()
-    zero = literal(0, node.type())
-    return on_elements(node, lambda x: x * tanh(larger(x, zero) + log(1 + exp(-absolute(x)))))
 
 
 @operator("Gelu", note="only with `approximate=tanh`; the exact form needs `erf`")
