@@ -1,5 +1,6 @@
 """Single operators against ONNX's reference evaluator, or NumPy where that evaluator differs."""
 
+import re
 from contextlib import closing
 
 import numpy as np
@@ -8,6 +9,7 @@ from onnx import helper
 
 import liftpy as lp
 from liftpy.errors import NetworkRefused
+from tests.networks.conformance import PAGE
 from tests.networks.models import model, value
 
 
@@ -233,3 +235,54 @@ def test_each_element_has_a_small_relative_error(operator, device):
     with closing(lp.network(single(operator, {"x": x}))) as network:
         for found in (network.evaluate([x]), network.run([x], device=device)):
             np.testing.assert_allclose(found["y"], wanted, rtol=2e-6)
+
+
+def test_the_sign_of_nan_is_nan():
+    x = np.float32([3, np.nan, -2, 0])
+    np.testing.assert_array_equal(computed(single("Sign", {"x": x}), x), [1, np.nan, -1, 0])
+    whole = np.int32([-7, 0, 3])
+    made = single("Sign", {"x": whole}, result=np.int32)
+    np.testing.assert_array_equal(computed(made, whole), [-1, 0, 1])
+
+
+WITH_NAN = {
+    "Clip": {"opset": 6, "min": -1.0},
+    "Max": {"several": True},
+    "Min": {"several": True},
+    "Sum": {"several": True},
+    "ReduceMax": {"axes": [2], "opset": 13},
+    "ReduceMin": {"axes": [2], "opset": 13},
+    "ReduceSum": {"axes": [2], "opset": 11},
+    "MaxPool": {"kernel_shape": [3]},
+    "AveragePool": {"kernel_shape": [3]},
+}
+"""Attributes of operators whose results are compared for NaN; others have none."""
+WITHOUT_ATTRIBUTES = (
+    *("Abs", "Celu", "Elu", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish"),
+    *("LeakyRelu", "LogSoftmax", "Mish", "Neg", "Relu", "Round", "Selu", "Sigmoid", "Sign"),
+    *("Softmax", "Softplus", "Softsign", "Sqrt", "Tanh"),
+)
+
+
+def keeps_nan(operator, *, several=False, opset=22, **given):
+    """Whether a NaN among the elements is in the result."""
+    x = np.float32([[[3, np.nan, -2]]])
+    arrays = {"x": x, "z": np.roll(x, 1)} if several else {"x": x}
+    made = single(operator, arrays, rank=3, opset=opset, **given)
+    return bool(np.isnan(computed(made, *arrays.values())).any())
+
+
+def test_the_operators_that_lose_nan_are_those_on_the_page():
+    tested = {*WITH_NAN, *WITHOUT_ATTRIBUTES}
+    lost = {n for n in tested if not keeps_nan(n, **WITH_NAN.get(n, {}))}
+    paragraph = PAGE.read_text(encoding="utf-8").partition("- **NaN.**")[2].partition("\n- **")[0]
+    assert lost == tested & {*re.findall(r"\w+", paragraph)}
+
+
+def test_a_nan_behind_the_first_element_is_no_extreme_element():
+    x = np.float32([[5, np.nan, 7, np.nan]])
+    for operator, place in {"ArgMax": 2, "ArgMin": 0}.items():
+        made = single(operator, {"x": x}, result=np.int64, rank=2, axis=1)
+        np.testing.assert_array_equal(computed(made, x), [[place]])
+    made = single("Hardmax", {"x": x[:, 1:]}, rank=2, axis=1)
+    np.testing.assert_array_equal(computed(made, x[:, 1:]), [[0, 1, 0]])

@@ -125,12 +125,12 @@ def mish(node: Node) -> Body:
 
 @operator("Sign")
 def sign(node: Node) -> Body:
-    """-1, 0 or 1."""
+    """-1, 0 or 1; NaN of NaN."""
     zero, one = literal(0, node.type()), literal(1, node.type())
     if node.type().name.startswith("u"):
         return on_elements(node, lambda x: select(zero < x, one, zero))
     minus = literal(-1, node.type())
-    return on_elements(node, lambda x: select(zero < x, one, select(x < zero, minus, zero)))
+    return on_elements(node, lambda x: select(zero < x, one, select(x < zero, minus, x)))
 
 
 @operator("Round")
