@@ -110,13 +110,19 @@ def broadcast(f: Callable[..., Any], operands: Sequence[tuple[Expr, Shape]], sha
 
     An array of a smaller shape is read by the function of the outer maps, not repeated.
     """
-    aligned: list[tuple[Expr, list[int]]] = []
-    for x, own in operands:
-        offset = len(shape) - len(own)
-        kept = [k for k, n in enumerate(own) if n != 1 or shape[offset + k] == 1]
-        small = reshaped(x, own, tuple(own[k] for k in kept))
-        aligned.append((small, [offset + k for k in kept]))
-    return aligned_map(f, aligned, len(shape))
+    return aligned_map(f, [narrowed(x, own, shape) for x, own in operands], len(shape))
+
+
+def narrowed(x: Expr, own: Shape, shape: Shape, inner: Shape = ()) -> tuple[Expr, list[int]]:
+    """The array without the dimensions that broadcasting to `shape` stretches.
+
+    Also returns which axes of `shape` the others are. The array has the dimensions `own`, and
+    within these `inner`, which stay.
+    """
+    offset = len(shape) - len(own)
+    kept = [k for k, n in enumerate(own) if n != 1 or shape[offset + k] == 1]
+    small = reshaped(x, (*own, *inner), (*(own[k] for k in kept), *inner))
+    return small, [offset + k for k in kept]
 
 
 def aligned_map(
@@ -235,6 +241,6 @@ def padded(x: Expr, amounts: Iterable[tuple[int, int]], pads: Callable[[int, int
     return x
 
 
-def zeros_around(value: Any) -> Callable[[int, int], Change]:
+def constant_around(value: Any) -> Callable[[int, int], Change]:
     """Padding with a constant, for `padded`."""
     return lambda before, after: pad(before, after, value)

@@ -14,7 +14,7 @@ from liftpy.language.embedded.lang import (
     transpose,
     zip,  # noqa: A004
 )
-from liftpy.networks.operators.layouts import aligned_map, broadcast, each, reshaped
+from liftpy.networks.operators.layouts import aligned_map, broadcast, each, narrowed, reshaped
 from liftpy.networks.operators.node import Body, Node, Shape, decline, literal, operator
 from liftpy.workloads.linear import inner, times
 
@@ -38,18 +38,12 @@ def matmul(node: Node) -> Body:
         return a >> times(b)
 
     def body(a: Expr, b: Expr) -> Expr:
-        operands: list[tuple[Expr, list[int]]] = []
-        for x, shape in ((a, left), (b, right)):
-            outer, core = shape[:-2], shape[-2:]
-            offset = len(batch) - len(outer)
-            kept = [k for k, n in enumerate(outer) if n != 1 or batch[offset + k] == 1]
-            small = reshaped(x, shape, (*(outer[k] for k in kept), *core))
-            operands.append((small, [offset + k for k in kept]))
         if not batch:
             return product(a, b)
         if batch[0] == 1 and len(batch) == 1:  # one product needs no map over it
             small = [reshaped(x, s, s[-2:]) for x, s in ((a, left), (b, right))]
             return reshaped(product(*small), node.result_shape[1:], node.result_shape)
+        operands = [narrowed(x, s[:-2], batch, s[-2:]) for x, s in ((a, left), (b, right))]
         return aligned_map(product, operands, len(batch))
 
     return body

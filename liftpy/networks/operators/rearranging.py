@@ -24,9 +24,12 @@ from liftpy.networks.operators.layouts import (
     aligned_map,
     along,
     chained,
+    constant_around,
     each,
     every,
     gather_at,
+    inverse,
+    narrowed,
     ordered,
     padded,
     part,
@@ -36,7 +39,6 @@ from liftpy.networks.operators.layouts import (
     reversed_array,
     taking,
     to,
-    zeros_around,
 )
 from liftpy.networks.operators.node import Body, Node, Shape, decline, literal, operator
 
@@ -50,7 +52,6 @@ def identity(_: Node) -> Body:
 @operator("Reshape", "Squeeze", "Unsqueeze", decided_by=(1,))
 def reshape(node: Node) -> Body:
     """The same elements in the shape that ONNX's shape inference gives the result."""
-    node.constant(1)
     return lambda x: reshaped(x, node.shape(), node.result_shape)
 
 
@@ -83,19 +84,21 @@ def transposed(node: Node) -> Body:
 @operator("Expand", decided_by=(1,))
 def expand(node: Node) -> Body:
     """Broadcasts an array to a shape: `repeat` where a length grows."""
-    node.constant(1)
-    own, shape = node.shape(), node.result_shape
-    offset = len(shape) - len(own)
-    kept = [k for k in range(len(own)) if own[k] != 1 or shape[offset + k] == 1]
+    shape = node.result_shape
 
-    def grown(x: Any, axis: int) -> Any:
-        if axis == len(shape):
-            return x
-        if axis - offset in kept:
-            return x >> map(lambda inner: grown(inner, axis + 1))
-        return repeat(shape[axis])(grown(x, axis + 1))
+    def body(x: Expr) -> Expr:
+        small, axes = narrowed(x, node.shape(), shape)
 
-    return lambda x: grown(reshaped(x, own, tuple(own[k] for k in kept)), 0)
+        def grown(part: Any, axis: int) -> Any:
+            if axis == len(shape):
+                return part
+            if axis in axes:
+                return part >> map(lambda inner: grown(inner, axis + 1))
+            return repeat(shape[axis])(grown(part, axis + 1))
+
+        return grown(small, 0)
+
+    return body
 
 
 @operator("Tile", decided_by=(1,))
@@ -202,7 +205,7 @@ def pad_all(node: Node) -> Body:
     if mode == "constant":
         if t == I64 and abs(value) > 1 << 53:
             decline(f"padding takes a float, which cannot represent {value}", "constant_value")
-        return lambda x: padded(x, by_axis, zeros_around(float(value)))
+        return lambda x: padded(x, by_axis, constant_around(float(value)))
     if any(min(pair) < 0 for pair in by_axis) and mode == "reflect":
         decline("negative amounts of reflection are not expressed", "pads")
     if mode == "reflect":
@@ -278,15 +281,17 @@ def gathered_elements(node: Node) -> Body:
     if any(shape[k] != places[k] for k in others):
         decline("indices of a smaller shape are not expressed", "indices")
     order = [*others, axis]
-    back = sorted(range(len(order)), key=lambda k: order[k])
 
     def row(xs: Any, row_of_indices: Any) -> Any:
         return row_of_indices >> map(lambda k: at(index_in(k, shape[axis]))(xs))
 
     outer = [*range(len(others))]
-    return lambda x, i: ordered(
-        aligned_map(row, [(ordered(x, order), outer), (ordered(i, order), outer)], len(outer)), back
-    )
+
+    def body(x: Expr, i: Expr) -> Expr:
+        rows = [(ordered(part, order), outer) for part in (x, i)]
+        return ordered(aligned_map(row, rows, len(outer)), inverse(order))
+
+    return body
 
 
 @operator("OneHot", decided_by=(1,))
