@@ -56,7 +56,7 @@ def standardized(xs: Any, t: ScalarType, count: int, epsilon: Any) -> Any:
     return xs >> map(lambda x: x - mean) >> let(scaled)
 
 
-@operator("LayerNormalization", note="statistics in f32")
+@operator("LayerNormalization", note="f32 inputs only")
 def layer_normalization(node: Node) -> Body:
     """Standardizes all axes from one on, then scales and shifts."""
     shape, t = node.shape(), node.type()
@@ -106,7 +106,7 @@ def squares_from(xs: Any, mean: Any) -> Any:
     return xs >> map(lambda x: (x - mean) * (x - mean))
 
 
-@operator("RMSNormalization")
+@operator("RMSNormalization", note="f32 inputs only")
 def rms_normalization(node: Node) -> Body:
     """Divides all axes from one on by their root mean square, then scales."""
     shape, t = node.shape(), node.type()

@@ -42,6 +42,8 @@ from liftpy.networks.operators.layouts import (
 )
 from liftpy.networks.operators.node import Body, Node, Shape, decline, literal, operator
 
+AT_IMPORT = "of constants only: it is computed at import"
+
 
 @operator("Identity")
 def identity(_: Node) -> Body:
@@ -55,13 +57,13 @@ def reshape(node: Node) -> Body:
     return lambda x: reshaped(x, node.shape(), node.result_shape)
 
 
-@operator("ConstantOfShape", decided_by=(0,))
+@operator("ConstantOfShape", decided_by=(0,), note=AT_IMPORT)
 def constant_of_shape(_: Node) -> Body:
     """An array of one value. It is folded at import, where its shape is known."""
     return decline("its shape is not known at import", "input")
 
 
-@operator("Range", decided_by=(0, 1, 2))
+@operator("Range", decided_by=(0, 1, 2), note=AT_IMPORT)
 def arithmetic_progression(_: Node) -> Body:
     """Numbers at equal distances. They are folded at import, where their number is known."""
     return decline("its length is not known at import", "limit")
@@ -189,7 +191,11 @@ def sliced(node: Node) -> Body:
     return body
 
 
-@operator("Pad", decided_by=(1, 2, 3))
+@operator(
+    "Pad",
+    decided_by=(1, 2, 3),
+    note="`reflect` without negative amounts, `wrap` without amounts of both signs along an axis",
+)
 def pad_all(node: Node) -> Body:
     """Elements around an array: a constant, or its own by clamping, reflecting or wrapping."""
     shape, t = node.shape(), node.type()
@@ -272,7 +278,7 @@ def index_in(k: Any, length: int) -> Any:
     return select(i < Literal(0, I32), i + length, i)
 
 
-@operator("GatherElements")
+@operator("GatherElements", note="indices as long as the array along the other axes")
 def gathered_elements(node: Node) -> Body:
     """Each element of a row of indices reads the same row of the array."""
     shape, places = node.shape(), node.shape(1)
