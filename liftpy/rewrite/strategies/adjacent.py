@@ -35,7 +35,7 @@ def adjacent_map(expr: Expr) -> Path | None:
 def stores_vectors(expr: Expr) -> bool:
     """Whether the lanes of vectors are adjacent in the memory of a lowered kernel's result."""
     dimension = rank(expr.type) - 1
-    while not (has_vectors(expr.type) and dimension == rank(expr.type)):
+    while not (is_of_vectors(expr.type) and dimension == rank(expr.type)):
         match expr:
             case FunCall(Lambda() as f, _):
                 expr = f.body
@@ -52,9 +52,9 @@ def stores_vectors(expr: Expr) -> bool:
     return True
 
 
-def has_vectors(t: Type) -> bool:
+def is_of_vectors(t: Type) -> bool:
     """Whether the elements of an array are vectors, or the type itself is a vector."""
-    return has_vectors(t.element) if isinstance(t, ArrayType) else isinstance(t, VectorType)
+    return is_of_vectors(t.element) if isinstance(t, ArrayType) else isinstance(t, VectorType)
 
 
 def read_in(call: FunCall, dimension: int) -> int | None:
