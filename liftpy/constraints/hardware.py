@@ -23,6 +23,11 @@ class Hardware:
     that the data of a kernel may fill. A unit waits for `outstanding_misses` cache lines at a time.
     `clock` is in MHz; `flops_per_cycle` are those of one unit, in f32. `micro_kernel` is the number
     of windows and of filters of the BLAS's inner kernel; it concerns `liftpy.traffic.slicing` only.
+
+    The last five concern GPUs only: `subgroup` work-items of a group execute together; a unit holds
+    at most `resident_items` work-items at a time, whose registers take at most `register_bytes`; it
+    loads or stores `load_bytes` in a cycle; memory transfers `memory_bandwidth` MB/s, in units of
+    10^6 bytes.
     """
 
     cache_sizes: tuple[int, ...]
@@ -35,6 +40,11 @@ class Hardware:
     flops_per_cycle: int
     clock: int
     micro_kernel: tuple[int, int]
+    subgroup: int
+    resident_items: int
+    register_bytes: int
+    load_bytes: int
+    memory_bandwidth: int
     sources: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
     @classmethod
@@ -67,6 +77,9 @@ class Hardware:
 
 FIGURES = tuple(f.name for f in fields(Hardware) if f.name != "sources")
 """The keys of a profile that describe hardware."""
+
+OF_GPUS = ("subgroup", "resident_items", "register_bytes", "load_bytes", "memory_bandwidth")
+"""The figures that only the model of a GPU uses."""
 
 EACH_CACHE = ("cache_sizes", "cache_units", "cache_latencies", "headroom")
 """The figures that have a value for each cache."""

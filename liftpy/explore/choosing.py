@@ -32,7 +32,8 @@ from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.language.entry import entry
 from liftpy.traffic.machine import hardware_of
-from liftpy.traffic.time import Modelled, modelled
+from liftpy.traffic.model import Modelled
+from liftpy.traffic.time import modelled
 
 DRAWS = 1536  # draws of a stage that are ordered by figures, over all of its skeletons
 FEW = 8  # at least so many of each skeleton

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from liftpy.constraints.device import Device
-from liftpy.constraints.hardware import FIGURES, Hardware
+from liftpy.constraints.hardware import FIGURES, OF_GPUS, Hardware
 from liftpy.constraints.profile import profile
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -64,6 +64,11 @@ def assumed(device: Device) -> tuple[dict[str, Any], dict[str, str]]:
             "vector_registers": 32 if width >= 16 else 16,
             "flops_per_cycle": 2 * PIPES * width,
             "clock": 3000,
+            "subgroup": 1,
+            "resident_items": 1,
+            "register_bytes": 4 * width * (32 if width >= 16 else 16),
+            "load_bytes": 2 * 4 * width,
+            "memory_bandwidth": 20000,
         }
     else:
         values = {
@@ -75,10 +80,18 @@ def assumed(device: Device) -> tuple[dict[str, Any], dict[str, str]]:
             "vector_registers": 256,
             "flops_per_cycle": 2 * 32 * width,
             "clock": 800,
+            "subgroup": 32,
+            "resident_items": 1024,
+            "register_bytes": 256 << 10,
+            "load_bytes": 128,
+            "memory_bandwidth": 100_000,
         }
     values |= {"headroom": (0.9,) * len(values["cache_sizes"]), "micro_kernel": (16, 24)}
     kind = "processor" if device.type == "CPU" else "GPU"
-    return values, dict.fromkeys(values, f"assumed: usual for a {kind}")
+    sources = dict.fromkeys(values, f"assumed: usual for a {kind}")
+    if device.type == "CPU":
+        sources |= dict.fromkeys(OF_GPUS, "not used by the model of a processor")
+    return values, sources
 
 
 @functools.cache

@@ -39,11 +39,16 @@ class Counts:
     """What one compute unit does in a kernel: operations and loads, by the width of vectors.
 
     `loads` also has the stride in bytes from a work-item to the next; None if it is not constant.
+    `cells` are the loads and stores one by one: where, whether it stores, the loops around it, and
+    how often it is executed.
     """
 
     operations: dict[int, float] = field(default_factory=dict[int, float])
     loads: dict[tuple[int, int, int | None], float] = field(
         default_factory=dict[tuple[int, int, int | None], float]
+    )
+    cells: list[tuple[Cell, bool, tuple[For, ...], float]] = field(
+        default_factory=list[tuple[Cell, bool, tuple[For, ...], float]]
     )
 
 
@@ -104,6 +109,7 @@ class Reader:
 
     first: str
     counts: Counts = field(default_factory=Counts)
+    loops: tuple[For, ...] = ()
 
     def block(
         self, block: Block, names: Names, around: Sequence[tuple[str, int]]
@@ -139,7 +145,10 @@ class Reader:
         mine = Axis(axis, trips, s.step)
         digits = (mine,) if isinstance(s.first, int) else (mine, *names.get(s.first, ()))
         inner = {**names, s.counter: digits}
-        return Loop(axis, trips, self.block(s.body, inner, (*around, (axis, trips))))
+        self.loops = (*self.loops, s)
+        body = self.block(s.body, inner, (*around, (axis, trips)))
+        self.loops = self.loops[:-1]
+        return Loop(axis, trips, body)
 
     def operations(self, value: Value, times: int) -> None:
         """Counts the operations of an expression; a product that is added is part of the sum."""
@@ -165,6 +174,7 @@ class Reader:
         times = math.prod(trips for _, trips in inside)
         key = cell.width, size_bytes(cell.type).value({}), stride_of(access, self.first)
         self.counts.loads[key] = self.counts.loads.get(key, 0) + times
+        self.counts.cells.append((cell, access.stores, self.loops, times))
 
 
 def stride_of(access: Access, axis: str) -> int | None:

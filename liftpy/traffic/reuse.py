@@ -136,3 +136,20 @@ def by_array(
         else:
             found[array] = Traffic((*served, counts[-1]), stored)
     return found
+
+
+def warm(traffic: Traffic, held: int, hardware: Hardware, units: int) -> Traffic:
+    """The traffic in one of many runs of a kernel that reads and writes `held` bytes.
+
+    A cache with room for all of them has them from the run before, or from the kernel that wrote
+    them: times are measured in repeated runs. Only caches that all units share are taken into
+    account. What is stored past the caches is written to memory in each run.
+    """
+    for level, sharing in enumerate(hardware.cache_units):
+        if level and sharing >= units and hardware.room(level) >= held:
+            kept = traffic.served[: level - 1]
+            here = sum(traffic.served[level - 1 :])
+            past = not any(traffic.served)
+            rest = (0,) * (len(traffic.served) - level)
+            return Traffic((*kept, here, *rest), traffic.stored if past else 0)
+    return traffic

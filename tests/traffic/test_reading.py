@@ -14,8 +14,8 @@ from liftpy.opencl.generate import buffer_names
 from liftpy.pipeline import chain_of, loops_of
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.reading import work_of
-from liftpy.traffic.reuse import Reuse, Traffic
-from liftpy.traffic.time import modelled, warm
+from liftpy.traffic.reuse import Reuse, Traffic, warm
+from liftpy.traffic.time import modelled
 from liftpy.workloads.convolution import convolution
 from liftpy.workloads.networks import square
 from tests.traffic.lru import fetched

@@ -1,0 +1,65 @@
+"""What the work-items of a subgroup load or store together: cache lines, and banks in conflict.
+
+Each is counted from the addresses of the first subgroup of the first group, in the first iteration
+of all loops. Other subgroups have the same pattern, unless an address depends on an id in another
+way than by adding a multiple of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from liftpy.ir.types import size_bytes
+from liftpy.loops.tree import Cell, For
+
+WORD = 4
+"""Bytes of a word of a bank of local memory."""
+
+
+def lanes(shape: Sequence[int], many: int, prefix: str) -> Iterator[dict[str, int]]:
+    """The ids of the first `many` work-items of a range, dimension 0 fastest.
+
+    `prefix` is that of the ids that number them: `lid` in a group, `gid` without groups.
+
+    >>> [*lanes((2, 3, 1), 3, "lid")][-1]["lid1"]
+    1
+    """
+    width, height, _ = shape
+    for k in range(many):
+        own = (k % width, k // width % height, k // (width * height))
+        at = {f"{kind}{d}": 0 for kind in ("gid", "lid", "wid") for d in range(3)}
+        yield at | {f"{name}{d}": own[d] for name in {prefix, "gid"} for d in range(3)}
+
+
+def addresses(cell: Cell, loops: Sequence[For], items: Sequence[dict[str, int]]) -> list[int]:
+    """The byte at which the access of each work-item begins, in the first iteration of loops."""
+    size = size_bytes(cell.type).value({})
+    found: list[int] = []
+    for item in items:
+        at = dict(item)
+        for loop in loops:
+            at[loop.counter] = loop.first if isinstance(loop.first, int) else at[loop.first]
+        found.append(cell.index.value(at) * size)
+    return found
+
+
+def lines_of(starts: Sequence[int], width: int, line: int) -> int:
+    """The distinct cache lines that accesses of `width` bytes touch together.
+
+    >>> lines_of([0, 4, 8, 12], 4, 64), lines_of([0, 4096], 4, 64), lines_of([60], 8, 64)
+    (1, 2, 2)
+    """
+    return len({k for a in starts for k in range(a // line, (a + width - 1) // line + 1)})
+
+
+def rounds_of(starts: Sequence[int], width: int, banks: int) -> int:
+    """How many times the busiest bank of local memory is read: its distinct words.
+
+    >>> rounds_of(range(0, 128, 4), 4, 32), rounds_of(range(0, 4096, 128), 4, 32)
+    (1, 32)
+    """
+    words = {k for a in starts for k in range(a // WORD, (a + width - 1) // WORD + 1)}
+    counts = [0] * banks
+    for word in words:
+        counts[word % banks] += 1
+    return max(counts, default=0)
