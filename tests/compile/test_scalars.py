@@ -106,7 +106,12 @@ def test_every_operator_of_a_type_is_right(runtime: Device, t: str, form: str) -
 def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> None:
     if lacks(runtime, t):
         pytest.skip(f"{runtime.platform} has no {t}")
-    special = {"pow": "pow(abs(x), y / 8)", "floor": "floor(x)", "ceil": "ceil(x)"}
+    special = {
+        "pow": "pow(abs(x), y / 8)",
+        "floor": "floor(x)",
+        "ceil": "ceil(x)",
+        "round": "round(x / 2)",
+    }
     functions = sorted(op for op, record in OPERATORS.items() if record.operands == "floats")
     written = [special.get(op, f"{op}(abs(x) / 3)") for op in functions]
     same((t, t), written, form, numbers(t), runtime)
