@@ -1,6 +1,6 @@
 """Sums of products of 8-bit integers, in i32 and in f32, timed alternately.
 
-    python benchmarks/integers.py [--samples 40] [--rounds 15]
+    python benchmarks/integers.py [--samples 40] [--rounds 15] [--cases whole strips ...]
 
 For each program and each word of the choice `sums` there is a campaign with the default search in
 the family `direct`. The fastest candidates of the two are timed alternately, and so is that of the
@@ -81,12 +81,13 @@ def convolution(side: int, channels: int, kernels: int) -> Case:
     return Case(f"convolution {side}x{side}x{channels} by {kernels}", text, shapes, count, exact)
 
 
-CASES = (
-    product(512, 512, 512),
-    product(512, 2048, 512),
-    convolution(30, 64, 64),
-    convolution(30, 256, 256),
-)
+CASES = {
+    "whole": product(512, 512, 512),
+    "strips": product(512, 2048, 512),
+    "convolution": convolution(30, 64, 64),
+    "channels": convolution(30, 256, 256),
+}
+"""A sum that is exact in f32, one in strips, and two of which f32 sums the channels."""
 
 
 def fastest(
@@ -109,12 +110,14 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--device", default=None)
+    parser.add_argument("--cases", nargs="*", default=[*CASES], choices=[*CASES])
     given = parser.parse_args()
     rng = np.random.default_rng(0)
     device = find_device(given.device)
     rows: list[str] = []
     with tempfile.TemporaryDirectory() as folder, Session(device) as session:
-        for k, case in enumerate(CASES):
+        for key in given.cases:
+            case = CASES[key]
             print(case.name, flush=True)
             x = rng.integers(0, 256, case.shapes[0]).astype(np.uint8)
             w = rng.integers(-128, 128, case.shapes[1]).astype(np.int8)
@@ -123,7 +126,7 @@ def main() -> None:
             for form in (*FORMS, NUMBERS):
                 program = case.program(PLAIN if form == NUMBERS else WHOLE)
                 fixed: dict[str, list[Any]] = {} if form == NUMBERS else {"sums": [form]}
-                db = Path(folder) / f"{k}-{form.replace(' ', '-')}.db"
+                db = Path(folder) / f"{key}-{form.replace(' ', '-')}.db"
                 held[form] = fastest(program, session, db, given.samples, fixed)
                 arrays = [a.astype(np.float32) for a in (x, w)] if form == NUMBERS else [x, w]
                 held[form].set_constants({"w": arrays[1]})
@@ -136,10 +139,12 @@ def main() -> None:
             whole, floats = times["i32"], times["f32"]
             pairs = statistics.median(a / b for a, b in zip(whole, floats, strict=True))
             speeds = [case.operations / statistics.median(times[form]) for form in held]
-            rows.append(
+            row = (
                 f"| {case.name} | {' | '.join(f'{s:.0f}' for s in speeds)} | "
                 f"{speeds[1] / speeds[0]:.2f} | {pairs:.2f} | {others:.2f} |"
             )
+            print(row, flush=True)
+            rows.append(row)
             for loaded in held.values():
                 loaded.close()
     print(f"{device.name}, {device.platform}; Gop/s of sums in i32, in f32, and of f32 numbers")

@@ -1,8 +1,8 @@
 """Sums of integers in f32, which are exact while they are small.
 
 Every integer up to 2^24 is an f32. So up to 514 products of a u8 and an i8, each of at most 255 *
-128, can be summed in f32, whose multiply-add many processors compute faster than that of i32. (The
-518 products that are often quoted are for weights that do not use -128.) Longer sums are strips
+128, can be summed in f32, whose multiply-add some processors compute faster than that of i32. (518
+products are exact if no weight is -128.) Longer sums are strips
 whose results are added in i32 (`reduce_strip`).
 """
 
