@@ -141,6 +141,7 @@ DERIVATIVES: Mapping[str, Derivative | str] = {
     "select": selected,
     "floor": "it is constant between whole numbers",
     "ceil": "it is constant between whole numbers",
+    "round": "it is constant between the halves of whole numbers",
     "%": "it jumps where the quotient is a whole number",
 }
 """The derivative of each operator whose result is a float, or the reason why it has none.

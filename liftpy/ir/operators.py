@@ -138,11 +138,9 @@ def extremum(
 def of_floats(
     name: str, reference: Callable[..., Any], cost: int, numpy: str = "", **fields: Any
 ) -> OperatorRecord:
-    """A function of a float, which has the same name everywhere, or another one in NumPy."""
-    arity = fields.pop("arity", 1)
-    return OperatorRecord(
-        name, arity, "floats", reference, numpy or name, name, cost=cost, **fields
-    )
+    """A function of a float, which has the same name everywhere, or other ones in NumPy and C."""
+    arity, c = fields.pop("arity", 1), fields.pop("c", name)
+    return OperatorRecord(name, arity, "floats", reference, numpy or name, c, cost=cost, **fields)
 
 
 def comparison(
@@ -216,6 +214,7 @@ OPERATORS = {
         of_floats("pow", lambda a, b: a**b, 32, "power", arity=2, finite=False),
         of_floats("floor", lambda a: float(math.floor(a)), 1, zero="first"),
         of_floats("ceil", lambda a: -float(math.floor(-a)), 1, zero="first"),
+        of_floats("round", lambda a: float(round(a)), 1, "rint", c="rint", zero="first"),
         comparison("<", lambda a, b: a < b, "less"),
         comparison("<=", lambda a, b: a <= b, "less_equal"),
         comparison("==", lambda a, b: a == b, "equal", "scalars"),

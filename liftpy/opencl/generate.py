@@ -38,7 +38,7 @@ register return short signed sizeof static struct switch typedef union unsigned 
 inline restrict bool half kernel global local private constant read_only write_only read_write
 image2d_t image3d_t sampler_t event_t size_t ptrdiff_t uchar ushort uint ulong get_global_id
 get_local_id get_group_id barrier dot select fma mad min max fmin fmax fmod exp sqrt fabs abs log
-sin cos tanh pow floor ceil
+sin cos tanh pow floor ceil rint
 """
 #: Names that no buffer may have: those that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(

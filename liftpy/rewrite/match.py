@@ -30,7 +30,7 @@ from liftpy.ir.expr import (
     index_fields,
     nat_fields,
 )
-from liftpy.ir.nat import Applied, Atom, Nat, Var, var
+from liftpy.ir.nat import Applied, Atom, Nat, Var, nat, var
 from liftpy.ir.scalars import exact
 from liftpy.ir.types import BOOL, ArrayType, ScalarType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import (
@@ -45,8 +45,9 @@ from liftpy.ir.walk import (
     lambda_of,
     with_child,
 )
+from liftpy.rewrite.exactness import exact_in_f32
 from liftpy.rewrite.reals import accumulates, adds, finite_neutral, keeps, rescaling
-from liftpy.rewrite.rule import INDEX, Assumption, Rule, ValueVar, sizes_of, with_indices
+from liftpy.rewrite.rule import BOUND, INDEX, Assumption, Rule, ValueVar, sizes_of, with_indices
 from liftpy.rewrite.zeros import is_zero_of_zero
 
 
@@ -398,6 +399,9 @@ def assume(assumption: Assumption, found: Bindings) -> None:
     if assumption.law in {"rescales", "keeps"}:
         assume_rescaling(assumption, found)
         return
+    if assumption.law == "exact":
+        assume_exact(assumption, found)
+        return
     function = found.functions[assumption.function]
     if assumption.law == "accumulates":
         require(
@@ -431,6 +435,15 @@ def assume(assumption: Assumption, found: Bindings) -> None:
             raise MismatchError(
                 f"{known} is not the neutral element of the function, which is {law.value}"
             )
+
+
+def assume_exact(assumption: Assumption, found: Bindings) -> None:
+    """Find the function that computes in f32, and the bound of its results."""
+    computed = exact_in_f32(found.functions[str(assumption.value)])
+    if computed is None:
+        raise MismatchError(f"{assumption.value} is not known to compute small integers")
+    found.functions[assumption.function], bound = computed
+    found.sizes[BOUND] = nat(bound)
 
 
 def assume_rescaling(assumption: Assumption, found: Bindings) -> None:

@@ -33,6 +33,7 @@ LawName = Literal[
     "keeps",
     "adds",
     "accumulates",
+    "exact",
 ]
 Proof = Literal[
     "pointwise",
@@ -49,11 +50,16 @@ Proof = Literal[
     "rescaled",
     "real",
     "polynomial",
+    "exact",
 ]
 
 
 REAL_LAWS: frozenset[Proof] = frozenset({"real", "polynomial"})
 """The methods that prove a law of real numbers."""
+
+
+BOUND = "bound"
+"""The size metavariable for the largest magnitude of what a function computes exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,9 @@ class Assumption:
     not mention: from what `k` accumulated from `e` for one parameter, `r` makes what it accumulates
     for another. Each of the four is an `equation`, decided by the laws of real numbers
     (rewrite/reals.py), which also find `r`.
+
+    `exact(h, g)` says that `h` computes in f32 what `g` does in i32, without rounding. Ranges of
+    types decide it, and give `h` and the bound of the results (rewrite/exactness.py).
     """
 
     law: LawName
@@ -91,6 +100,8 @@ class Assumption:
                 return f"{f}(m, n, {value}) = {value}"
             case "adds":
                 return f"{f}(a, x) = a + x"
+            case "exact":
+                return f"{f}(x) = f32({value}(x)) exactly, abs({value}(x)) <= {BOUND}"
             case "accumulates":
                 return f"{f}(a, p) = a + p.0 * p.1"
             case _:
@@ -128,6 +139,7 @@ class Rule:
         real        a law of real numbers between floating-point scalars: it holds up to rounding
         polynomial  a law of real numbers between arrays: each element is the same polynomial in the
                     elements of the arrays and their sums over a length; it holds up to rounding
+        exact       a sum of integers in f32 that is never rounded: induction over the steps
     """
 
     name: str
@@ -143,7 +155,7 @@ class Rule:
     def __post_init__(self) -> None:
         laws = {a.law for a in self.assuming}
         exact = {"neutral", "finite", "annihilates"}
-        rounds = self.proof in REAL_LAWS or not laws <= exact
+        rounds = self.proof in REAL_LAWS or (self.proof != "exact" and not laws <= exact)
         object.__setattr__(self, "reassociates", rounds)
 
     def __str__(self) -> str:

@@ -96,6 +96,8 @@ LAWS: dict[str, str] = {
     "reciprocal_f32: arguments exchanged at the top": FACTORS,
     "reciprocal_f64: arguments exchanged at the top": FACTORS,
     "linear_map_of_sums: arguments exchanged at 1.2": ORDER,
+    "sum_in_f32: arguments exchanged at the top": ORDER,
+    "sum_in_f32: arguments exchanged at 1.0.2": ORDER,
     **{
         f"{rule}: arguments exchanged at {place}": FACTORS
         for rule, places in ZIPS.items()
@@ -121,6 +123,7 @@ UNDECIDED: dict[str, str] = (
         for change in ("reversed", "rotated")
         for place in ("0.0", "0.0.0", "1.1")
     }
+    | {f"sum_in_f32: {change} at 1.0.1": ORDER for change in ("reversed", "rotated")}
 )
 
 

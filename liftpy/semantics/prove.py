@@ -31,6 +31,7 @@ from liftpy.rewrite.proof_cache import admit
 from liftpy.rewrite.rule import Proof as Method
 from liftpy.rewrite.rule import Rule
 from liftpy.semantics.agree import Induction, Proof, lockstep
+from liftpy.semantics.exact import show_exact
 from liftpy.semantics.induction import blocks, exchange, folded
 from liftpy.semantics.polynomial import show_polynomial
 from liftpy.semantics.real import show_real
@@ -144,6 +145,9 @@ def show(rule: Rule, proof: Proof) -> None:
         proof.same_length(one, two, ())
     if rule.proof == "real":
         show_real(rule, proof)
+        return
+    if rule.proof == "exact":
+        show_exact(rule, proof)
         return
     if rule.proof == "polynomial":
         proof.shown.append(show_polynomial(rule))

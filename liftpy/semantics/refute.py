@@ -22,7 +22,7 @@ from liftpy.ir.walk import map_sizes, substitute_sizes, top_down
 from liftpy.primitives.transpose import Permutes
 from liftpy.rewrite.rule import REAL_LAWS, Rule, with_indices
 from liftpy.semantics.free import FreeReader, Sizes, TooLongError, assignments, differences
-from liftpy.semantics.trial import FieldReader, TrialReader
+from liftpy.semantics.trial import FieldReader, TrialReader, WholeReader
 from liftpy.semantics.verdict import Refuted
 
 #: The most sizes that are tried; the most elements of an array, and of the result.
@@ -197,7 +197,7 @@ def hold(conditions: Iterable[Constraint], at: Sizes) -> bool:
 def witness(rule: Rule, at: Sizes) -> tuple[str, str] | None:
     """The first obligation that fails at given sizes, and how; written out if that is readable."""
     found = difference(rule, at, numbers(rule, at))
-    if found is None or found[0] != ELEMENTS_AGREE:
+    if found is None or found[0] != ELEMENTS_AGREE or rule.proof == "exact":
         return found
     try:
         return difference(rule, at, FreeReader(at, rule.assuming)) or found
@@ -207,6 +207,8 @@ def witness(rule: Rule, at: Sizes) -> tuple[str, str] | None:
 
 def numbers(rule: Rule, at: Sizes) -> TrialReader:
     """The reader that computes a rule with numbers."""
+    if rule.proof == "exact":
+        return WholeReader(at, rule.assuming)
     return (FieldReader if rule.proof in REAL_LAWS else TrialReader)(at, rule.assuming)
 
 
@@ -224,7 +226,8 @@ def difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | Non
     arrays = (count(p.type, at) for p in rule.left.free)
     if count(rule.left.type, at) > RESULT or any(number > ARRAYS for number in arrays):
         return None
-    if any(size > MOST for size in at.values()):
+    of_arrays = {name for length in sizes_in((rule.left, rule.right)) for name in length.names()}
+    if any(at[name] > MOST for name in of_arrays):
         return None
     sized = replace(
         rule, left=substitute_sizes(rule.left, at), right=substitute_sizes(rule.right, at)

@@ -14,9 +14,13 @@ import zlib
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from liftpy.ir.operators import OPERATORS
 from liftpy.ir.pull import Index, Parts, Pull, Value
-from liftpy.ir.types import BOOL, ArrayType, TupleType, Type, VectorType
+from liftpy.ir.types import BOOL, F32, I32, ArrayType, TupleType, Type, VectorType
+from liftpy.rewrite.exactness import LARGEST_EXACT
+from liftpy.rewrite.rule import BOUND
 from liftpy.semantics.free import FreeReader
 from liftpy.semantics.symbolic import components
 
@@ -176,3 +180,45 @@ class FieldReader(TrialReader):
                 return over * pow(under, -1, PRIME) % PRIME
             case _:
                 return super().constant(value)
+
+
+class WholeReader(TrialReader):
+    """Reads i32 as integers that wrap around, and f32 as NumPy's numbers, which are rounded.
+
+    A function that f32 computes exactly is close to the bound of its results, and odd for some
+    arguments, so that a sum of too many of them is rounded.
+    """
+
+    def hashed(self, head: str, args: tuple[Any, ...], t: Type | None = None) -> Any:
+        number = super().hashed(head, args, t)
+        return np.float32(number % PRIME) if t == F32 else wrapped(number) if t == I32 else number
+
+    def literal(self, value: float, t: Type) -> Value:
+        return np.float32(value) if t == F32 else super().literal(value, t)
+
+    def operate(self, op: str, args: tuple[Value, ...]) -> Value:
+        if op == "+":
+            total = args[0] + args[1]
+            return wrapped(total) if isinstance(total, int) else total
+        return wrapped(int(args[0])) if op == "i32" else super().operate(op, args)
+
+    def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
+        plain = tuple(self.plain(a) for a in args)
+        laws = self.laws.get(function.name, {})
+        if "adds" in laws:
+            return wrapped(int(plain[0]) + int(plain[1]))
+        if "exact" in laws:
+            return np.float32(self.close_to_bound(plain))
+        if any(known.get("exact") == function.name for known in self.laws.values()):
+            return self.close_to_bound(plain)
+        return super().unknown(function, args)
+
+    def close_to_bound(self, args: tuple[Any, ...]) -> int:
+        """The bound, or for most arguments the odd number next to it; a rule may not limit it."""
+        bound = self.sizes.get(BOUND, LARGEST_EXACT)
+        return bound - (bound > 0 and bound % 2 == 0 and self.hashed("odd", args) % 4 > 0)
+
+
+def wrapped(number: int) -> int:
+    """An integer as an i32."""
+    return (number + 2**31) % 2**32 - 2**31

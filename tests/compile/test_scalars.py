@@ -78,7 +78,8 @@ def same(
 ) -> None:
     """Expressions over x and y, run together and evaluated: of one type, and equal or close."""
     results = FORMS[form].format(f"({', '.join([*written, 'x'])})")
-    text = f"def p(xs: [16]{t[0]}, ys: [16]{t[1]}) = {results}"
+    xs, ys = (f"[{len(array)}]{kind}" for array, kind in zip(arrays, t, strict=True))
+    text = f"def p(xs: {xs}, ys: {ys}) = {results}"
     every, got = evaluate(parse(text), *arrays), ran(text, arrays, device)
     for name, one, two in zip(written, got, every, strict=False):
         assert one.dtype == two.dtype, name
@@ -106,7 +107,12 @@ def test_every_operator_of_a_type_is_right(runtime: Device, t: str, form: str) -
 def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> None:
     if lacks(runtime, t):
         pytest.skip(f"{runtime.platform} has no {t}")
-    special = {"pow": "pow(abs(x), y / 8)", "floor": "floor(x)", "ceil": "ceil(x)"}
+    special = {
+        "pow": "pow(abs(x), y / 8)",
+        "floor": "floor(x)",
+        "ceil": "ceil(x)",
+        "round": "round(x / 2)",
+    }
     functions = sorted(op for op, record in OPERATORS.items() if record.operands == "floats")
     written = [special.get(op, f"{op}(abs(x) / 3)") for op in functions]
     same((t, t), written, form, numbers(t), runtime)
@@ -167,3 +173,17 @@ def test_divisions_and_truth_values_under_oclgrind() -> None:
     )
     assert complaints == []
     np.testing.assert_array_equal(got, evaluate(parse(text), xs, ys))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("t", ["i8", "u8"])
+def test_conversions_of_8_bits_are_right_for_every_value(
+    runtime: Device, t: str, form: str
+) -> None:
+    """To every type, and from all quarters in and near the range, with and without `round`."""
+    low, high = integer_range(SCALARS[t])
+    every = np.arange(low, high + 1).astype(f"{'u' * (t == 'u8')}int8")
+    written = [f"{wanted}(x)" for wanted in COMPUTED if not lacks(runtime, wanted)]
+    same((t, t), written, form, (every, every[::-1].copy()), runtime)
+    quarters = np.arange(4 * low - 64, 4 * high + 68, dtype=np.int64).astype(np.float32) / 4
+    same(("f32", "f32"), [f"{t}(x)", f"{t}(round(x))"], form, (quarters, quarters), runtime)

@@ -47,6 +47,7 @@ CASES: dict[str, Case] = {
     # parts without a derivative
     "gradient_through_floor": refused(XS + "xs |> map(x => floor(x) * x)"),
     "gradient_through_ceil": refused(XS + "xs |> map(ceil)"),
+    "gradient_through_round": refused(XS + "xs |> map(x => round(x) * x)"),
     "gradient_through_a_remainder": refused(XS + "xs |> map(x => x % 2)"),
     "gradient_through_a_remainder_by_it": refused(XS + "xs |> map(x => 2 % x)"),
     "gradient_through_a_user_function": refused(

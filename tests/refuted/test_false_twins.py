@@ -632,3 +632,14 @@ def test_exchange_over_no_rows_needs_a_neutral_element_too():
         right=fold(op, start, fmap(lambda c_: fold(op, start, c_), columns, "column"), "y"),
     )
     assert isinstance(prove(rule), Refuted)
+
+
+@pytest.mark.parametrize("products", [515, 519])
+def test_sums_in_f32_of_too_many_products_are_refuted(products):
+    """518 products of a u8 and an i8 are exact only if no i8 is -128; 514 are for all."""
+    known = RULES["sum_in_f32"]
+    (limit,) = known.where
+    wrong = replace(known, where=(at_most(limit.left, products * 255 * 128),))
+    verdict = prove(wrong)
+    assert isinstance(verdict, Refuted)
+    assert "bound = " in str(verdict)

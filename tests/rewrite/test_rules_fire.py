@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from liftpy.ir.expr import Lambda, Param, Program
-from liftpy.ir.types import I32, ArrayType, TupleType, VectorType
+from liftpy.ir.types import I32, INTEGERS, ArrayType, TupleType, VectorType
 from liftpy.ir.walk import top_down
 from liftpy.language.text.program import parse, show, show_expr
 from liftpy.rewrite.rules import FAMILIES, RULES, rules_of
 from liftpy.rewrite.strategy import Success, outermost, rule
 from liftpy.semantics.evaluate import evaluate
+from liftpy.semantics.operations import DTYPES
 from tests.rewrite.fixtures import DEFINITIONS, FOLDER, Section, sections
 
 XS = "xs: [12]f32"
@@ -94,7 +95,16 @@ def values_of(t, number: int, outer: tuple[int, ...] = ()):
         return values_of(t.element, number, (*outer, int(length)))
     if isinstance(t, TupleType):
         return tuple(values_of(e, 10 * number + k, outer) for k, e in enumerate(t.elements))
+    if t in INTEGERS and t != I32:
+        return small(t, outer, number)
     return indices(outer, number) if t == I32 else values(outer, number)
+
+
+def small(t, shape: tuple[int, ...], number: int) -> np.ndarray:
+    """Whole numbers from the whole range of an integer type, some of them equal."""
+    kind = np.iinfo(DTYPES[t.name])
+    drawn = np.random.default_rng(number).integers(kind.min, kind.max, shape, endpoint=True)
+    return drawn.astype(kind.dtype)
 
 
 def indices(shape: tuple[int, ...], number: int) -> np.ndarray:

@@ -54,6 +54,7 @@ from liftpy.language.embedded.scalar_words import (
     larger,
     log,
     power,
+    round,  # noqa: A004
     select,
     sin,
     smaller,
@@ -168,6 +169,7 @@ __all__ = [
     "reduce_seq_unroll",
     "reduce_vec",
     "reorder",
+    "round",
     "scan",
     "scan_seq",
     "scatter",

@@ -23,6 +23,7 @@ UFUNCS: Mapping[str, str] = {
     "absolute": "abs",
     "fabs": "abs",
     **OF_FLOATS,
+    "rint": "round",
     "minimum": "min",
     "maximum": "max",
     "less": "<",
@@ -90,8 +91,8 @@ OVER_ARRAYS: Mapping[str, str] = {
 }
 #: What to write for NumPy functions on numbers that are not ufuncs.
 OF_SCALARS: Mapping[str, str] = {
-    "round": "lp.floor(x + 0.5)",
-    "around": "lp.floor(x + 0.5)",
+    "round": "np.rint(x)",
+    "around": "np.rint(x)",
     "where": "np.where(condition, x, y)",
     "clip": "np.clip(x, low, high)",
 }

@@ -115,6 +115,16 @@ def ceil(x: Expr) -> Expr:
 
 
 @word()
+def round(x: Expr) -> Expr:  # noqa: A001
+    """The nearest whole number, as a float; halves become even. `np.rint(x)` is equivalent.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.map(lambda i: lp.round(lp.convert(i, lp.f32) / 2))).tolist()
+    [0.0, 0.0, 1.0, 2.0]
+    """
+    return operate("round", x)
+
+
+@word()
 def smaller(x: Any, y: Any) -> Expr:
     """The smaller of two numbers of one type. `np.minimum(x, y)` is equivalent.
 

@@ -12,6 +12,7 @@ from liftpy.networks.operators import (
     folds,
     matrices,
     normalization,
+    quantised,
     rearranging,
 )
 from liftpy.networks.operators.node import REGISTRY, Declined, Entry, Node, Operand
@@ -27,5 +28,6 @@ __all__ = [
     "folds",
     "matrices",
     "normalization",
+    "quantised",
     "rearranging",
 ]

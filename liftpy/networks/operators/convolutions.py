@@ -146,8 +146,16 @@ def on_each_image(x: Expr, shape: Shape, result: Shape, f: Any) -> Expr:
 
 @operator("Conv", note="1 and 2 spatial dimensions")
 def conv(node: Node) -> Body:
-    """The same expression as the built-in convolutions (`workloads/convolution.py`), in NCHW."""
-    shape, kernels = node.shape(), node.shape(1)
+    """The convolution of the first input with the second."""
+    return convolution_with(node, node.shape(1))
+
+
+def convolution_with(node: Node, kernels: Shape) -> Callable[..., Expr]:
+    """A convolution of a node's first input with kernels of a shape, as a function of x, w and b.
+
+    The same expression as the built-in convolutions (`workloads/convolution.py`), in NCHW.
+    """
+    shape = node.shape()
     windows = windows_of(node, node.attribute("kernel_shape") or kernels[2:]).as_plane()
     images = shape if len(shape) == 4 else (*shape[:2], 1, shape[2])
     layer = Convolution(

@@ -18,6 +18,7 @@ from liftpy.language.embedded.lang import (
     larger,
     log,
     power,
+    round,  # noqa: A004
     select,
     sin,
     smaller,
@@ -67,6 +68,7 @@ unary(cos, "Cos", floats=True)
 unary(tanh, "Tanh", floats=True)
 unary(floor, "Floor", floats=True)
 unary(ceil, "Ceil", floats=True)
+unary(round, "Round", floats=True)
 unary(lambda x: sin(x) / cos(x), "Tan", floats=True)
 unary(lambda x: tanh(x) * ((exp(x) + exp(-x)) / 2), "Sinh", floats=True)  # exact near 0
 unary(lambda x: (exp(x) + exp(-x)) / 2, "Cosh", floats=True)
@@ -131,21 +133,6 @@ def sign(node: Node) -> Body:
         return on_elements(node, lambda x: select(zero < x, one, zero))
     minus = literal(-1, node.type())
     return on_elements(node, lambda x: select(zero < x, one, select(x < zero, minus, x)))
-
-
-@operator("Round")
-def rounded_to_even(node: Node) -> Body:
-    """The nearest whole number; of two nearest, the even one."""
-    node.float_only()
-
-    def near(x: Any) -> Any:
-        low = floor(x)
-        rest = x - low
-        even = equal(low, floor(low / 2) * 2)
-        up = (literal(0.5, node.type()) < rest) | (equal(rest, literal(0.5, node.type())) & ~even)
-        return select(up, low + 1, low)
-
-    return on_elements(node, near)
 
 
 @operator("IsInf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from liftpy.ir.expr import Expr
@@ -25,8 +26,12 @@ def matmul(node: Node) -> Body:
 
     A vector on the left is a row, one on the right a column.
     """
-    left, right = node.shape(0), node.shape(1)
-    batch = node.result_shape[: len(node.result_shape) - (len(left) > 1) - (len(right) > 1)]
+    return product_of(node.shape(0), node.shape(1), node.result_shape)
+
+
+def product_of(left: Shape, right: Shape, result: Shape) -> Callable[..., Expr]:
+    """`matmul` of arrays of two shapes, as a function of these."""
+    batch = result[: len(result) - (len(left) > 1) - (len(right) > 1)]
 
     def product(a: Any, b: Any) -> Any:
         if len(left) == 1 and len(right) == 1:
@@ -42,7 +47,7 @@ def matmul(node: Node) -> Body:
             return product(a, b)
         if batch[0] == 1 and len(batch) == 1:  # one product needs no map over it
             small = [reshaped(x, s, s[-2:]) for x, s in ((a, left), (b, right))]
-            return reshaped(product(*small), node.result_shape[1:], node.result_shape)
+            return reshaped(product(*small), result[1:], result)
         operands = [narrowed(x, s[:-2], batch, s[-2:]) for x, s in ((a, left), (b, right))]
         return aligned_map(product, operands, len(batch))
 

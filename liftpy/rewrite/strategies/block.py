@@ -155,15 +155,12 @@ def is_joined_groups(expr: Expr) -> bool:
 def accumulate_blocks() -> Strategy:
     """Turn maps of reductions into reductions of maps, inside each block and at every depth.
 
-    What is applied to the results is applied to the finished accumulators.
+    What is applied to the results is applied to the finished accumulators. A step that reads
+    another reduction, as that of a sum of partial sums does, has a block of accumulators for it.
     """
-    return outermost(
-        where(
-            maps_over(maps_over(is_folded)),
-            seq(reductions_apart, reduce_of_maps()),
-            "block",
-        )
-    )
+    maps, made = maps_over(maps_over(is_folded)), seq(reductions_apart, reduce_of_maps())
+    inside = repeat(innermost(where(maps, made, "block")))
+    return outermost(where(maps, seq(made, inside), "block"))
 
 
 def reduce_of_maps() -> Strategy:

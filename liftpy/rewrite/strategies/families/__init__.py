@@ -51,7 +51,7 @@ FAMILIES: dict[str, Family] = {
 
 CHOICES = (
     f"{FAMILY} bins pad level lanes loops tail stores rows map flat vector arrays passes inside "
-    "hold items form strided stage coalesce unroll winograd"
+    "hold items form strided stage coalesce unroll sums winograd"
 )
 SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns"
 SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())

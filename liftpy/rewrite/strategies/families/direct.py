@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.ir.expr import Expr, Program
-from liftpy.ir.walk import at
+from liftpy.ir.nat import NatLike, var
+from liftpy.ir.walk import at, children
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.adjacent import adjacent_map
@@ -30,11 +31,18 @@ from liftpy.rewrite.strategies.families.common import (
     with_epilogues,
 )
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.in_floats import sums_in_f32
 from liftpy.rewrite.strategies.lower import clean
 from liftpy.rewrite.strategies.operand import Place, exchanged, input_of
 from liftpy.rewrite.strategies.order import innermost_first
 from liftpy.rewrite.strategies.remember import remembered
-from liftpy.rewrite.strategies.shapes import body_of, is_input
+from liftpy.rewrite.strategies.shapes import (
+    array_type,
+    body_of,
+    is_input,
+    longest,
+    outer_reductions,
+)
 from liftpy.rewrite.strategies.share import invariant, stages
 from liftpy.rewrite.strategy import (
     Failure,
@@ -49,6 +57,7 @@ from liftpy.rewrite.strategy import (
 )
 
 LOOPS = "loops"  # the choice of the order of the loops of a reduction
+SUMS = "sums"  # the choice of the type in which small integers are summed
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,8 @@ class Block:
     lanes of vectors run over the inner one. `rows` is the place of the input whose rows the inner
     map reads, unless that is constant; this input may be stored in columns. (Constants are always
     packed.) `pads` are the words of the choice `pad`. `nested` says whether its reductions are over
-    a join, and so have several loops.
+    a join, and so have several loops. `integers` is the length of its longest sum of integers that
+    f32 can compute exactly, 0 if it has other sums.
     """
 
     words: Choices
@@ -69,6 +79,7 @@ class Block:
     rows: Place | None
     pads: tuple[str, ...]
     nested: bool
+    integers: int
 
     @property
     def adjacent(self) -> bool:
@@ -98,7 +109,8 @@ class Direct:
 
         If the outer map makes adjacent results, it may be the one in vectors (`lanes=outer`), also
         as one map over all points of an image that is read point by point (`flat=yes`), and the
-        innermost loop of a reduction may become its outermost one (`loops=innermost_first`).
+        innermost loop of a reduction may become its outermost one (`loops=innermost_first`). Sums
+        of products of small integers may be computed in f32 (`sums=f32`) or in i32.
         """
         for block in self.blocks:
             more: list[Choices] = [()]
@@ -106,6 +118,8 @@ class Direct:
                 more += [(*made, (LOOPS, "innermost_first")) for made in more]
             if block.rows is not None:
                 more += [(*made, ("rows", "columns")) for made in more]
+            if block.integers:
+                more = [(*made, (SUMS, word)) for made in more for word in ("i32", "f32")]
             words = {"pad": block.pads, "level": ("glb", "wrg")}
             own = {**{name: (word,) for name, word in block.words}, **block.tails}
             for choices in product(**words, **own, **stores(self.program)):
@@ -126,6 +140,7 @@ class Direct:
                 "sigma", 1, block.outer, "results of the other map per work-item (windows of a row)"
             ),
             Parameter("v", least_width(choices), MAX_LANES, "vector width over kappa"),
+            *([strip_of(block)] if choices.get(SUMS) == "f32" else []),
         )
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
@@ -138,7 +153,8 @@ class Direct:
         stored = exchanged(block.rows) if block.rows and "rows" in choices else identity
         padding = store_padding(choices["pad"])
         loops = _ORDERED if LOOPS in choices else identity
-        return seq(_INWARD, block.steps, loops, stored, blocks, padding, stored_so(choices))
+        sums = summed(sizes["strip"].nat) if "strip" in sizes else identity
+        return seq(_INWARD, block.steps, loops, sums, stored, blocks, padding, stored_so(choices))
 
 
 def match(program: Program) -> Direct | str:
@@ -172,7 +188,32 @@ def block_in(program: Program, body: Expr, words: Choices, steps: Strategy) -> B
         rows = None if names <= program.constants else rows
     nested = not isinstance(reordered(result.expr), Failure)
     lengths = outer_length(body_of(block)), outer_length(block)
-    return Block(words, steps, *lengths, rows, stored_views(result.expr), nested)
+    exact = not isinstance(summed(var("strip", 1))(result.expr), Failure)
+    integers = longest_sum(body_of(body_of(block))) if exact else 0
+    return Block(words, steps, *lengths, rows, stored_views(result.expr), nested, integers)
+
+
+def strip_of(block: Block) -> Parameter:
+    """The number of products that f32 sums before their sum is added in i32."""
+    return Parameter("strip", 1, block.integers, "products that are summed in f32")
+
+
+def longest_sum(expr: Expr) -> int:
+    """The length of the longest reduction in an expression."""
+    reductions = (at(expr, path) for path in outer_reductions(expr))
+    return max(longest(array_type(children(part)[1])) for part in reductions)
+
+
+def summed(strip: NatLike) -> Strategy:
+    """Compute the sums of integers of the block in f32 (`sums_in_f32`)."""
+
+    def run(body: Expr) -> Result:
+        path = block_of(body)
+        if path is None:
+            return Failure("summed", "no block makes the result")
+        return at_path((*path, 1, 1), sums_in_f32(strip))(body)
+
+    return run
 
 
 def exchange_maps(body: Expr) -> Result:

@@ -1,0 +1,161 @@
+"""Operators on quantised numbers against oracles in exact integers, and what they refuse."""
+
+from contextlib import closing
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import liftpy as lp
+from liftpy.errors import NetworkRefused
+from tests.networks.models import model, value
+
+RNG = np.random.default_rng(11)
+
+
+def single(operator, arrays, result, *, fixed=(), opset=21, **given):
+    """A model of one node whose inputs are arrays by name; those in `fixed` are constants."""
+    made = helper.make_node(operator, [*arrays], ["y"], name="op", **given)
+    kind = helper.np_dtype_to_tensor_dtype
+    inputs = [value(n, a.shape, kind(a.dtype)) for n, a in arrays.items() if n not in fixed]
+    output = value("y", [None] * result[1], kind(np.dtype(result[0])))
+    return model([made], inputs, [output], opset, **{n: arrays[n] for n in fixed})
+
+
+def computed(operator, arrays, result, device=None, **given):
+    """The result of a node by its meaning, which is also that on the device if one is given."""
+    inputs = [a for n, a in arrays.items() if n not in given.get("fixed", ())]
+    with closing(lp.network(single(operator, arrays, result, **given))) as network:
+        assert len(network)
+        (found,) = network.evaluate(inputs).values()
+        if device is not None:
+            (run,) = network.run(inputs, device=device).values()
+            np.testing.assert_array_equal(run, found)
+    return found
+
+
+def quantised(exact, scale, zero, dtype):
+    """`saturate(round(exact * scale) + zero)` in float64; ties to even."""
+    info = np.iinfo(dtype)
+    return np.clip(np.rint(exact * np.float64(scale)) + zero, info.min, info.max).astype(dtype)
+
+
+def convolved(x, w, stride, pads):
+    """A convolution in NCHW in int64, element by element of the kernel."""
+    top, left, bottom, right = pads
+    x = np.pad(x.astype(np.int64), ((0, 0), (0, 0), (top, bottom), (left, right)))
+    rows = (x.shape[2] - w.shape[2]) // stride + 1
+    columns = (x.shape[3] - w.shape[3]) // stride + 1
+    total = np.zeros((x.shape[0], w.shape[0], rows, columns), np.int64)
+    for i in range(w.shape[2]):
+        for j in range(w.shape[3]):
+            part = x[:, :, i : i + rows * stride : stride, j : j + columns * stride : stride]
+            total += np.einsum("nchw,mc->nmhw", part, w[:, :, i, j].astype(np.int64))
+    return total
+
+
+def draw(dtype, *shape):
+    info = np.iinfo(dtype)
+    return RNG.integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+def test_convolutions_with_a_scale_for_each_kernel_are_exact(kind, device):
+    """Uneven padding stands for the zero point, which is odd; the scales are powers of 2."""
+    x, w = draw(kind, 2, 5, 11, 7), draw(np.int8, 3, 5, 3, 2)
+    zero, zeros = kind(37), np.int8([0, -7, 5])
+    scales = np.float32([2**-7, 2**-9, 2**-8])
+    bias = np.int32([1000, -77, 0])
+    arrays = {
+        "x": x,
+        "s": np.float32(0.5),
+        "p": np.asarray(zero),
+        "w": w,
+        "r": scales,
+        "o": zeros,
+        "q": np.float32(0.25),
+        "z": np.uint8(13),
+        "b": bias,
+    }
+    found = computed(
+        "QLinearConv",
+        arrays,
+        (np.uint8, 4),
+        device,
+        strides=[2, 2],
+        pads=[2, 0, 1, 1],
+        fixed=["w", "b"],
+    )
+    wide = x.astype(np.int64) - int(zero), w - zeros.astype(np.int64)[:, None, None, None]
+    total = convolved(*wide, 2, (2, 0, 1, 1)) + bias[:, None, None]
+    wanted = quantised(total * scales.astype(np.float64)[:, None, None], 2.0, 13, np.uint8)
+    assert set(np.unique(wanted)) >= {0, 255}  # both ends are reached
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_convolutions_in_integers_are_exact_in_groups(device):
+    x, w = draw(np.uint8, 1, 6, 13), draw(np.int8, 4, 3, 5)
+    arrays = {"x": x, "w": w, "p": np.uint8(251)}
+    found = computed("ConvInteger", arrays, (np.int32, 3), device, group=2, pads=[3, 1])
+    wide = x.astype(np.int64) - 251
+    wanted = [
+        convolved(wide[:, 3 * g : 3 * g + 3, None], w[2 * g : 2 * g + 2, :, None], 1, (0, 3, 0, 1))
+        for g in range(2)
+    ]
+    np.testing.assert_array_equal(found, np.concatenate(wanted, 1)[:, :, 0])
+
+
+def test_products_have_zero_points_of_rows_and_of_columns(device):
+    a, b = draw(np.uint8, 7, 523), draw(np.int8, 523, 5)
+    arrays = {"a": a, "b": b, "p": draw(np.uint8, 7), "o": draw(np.int8, 5)}
+    wide = a.astype(np.int64) - arrays["p"][:, None], b.astype(np.int64) - arrays["o"]
+    found = computed("MatMulInteger", arrays, (np.int32, 2), device)
+    np.testing.assert_array_equal(found, wide[0] @ wide[1])
+
+
+def test_products_of_extreme_values_are_exact(device):
+    """Sums of 255 * -128, and of one odd product more, which f32 does not hold."""
+    a, b = np.full((1, 1031), 255, np.uint8), np.full((1031, 1), -128, np.int8)
+    b[-1] = -127
+    found = computed("MatMulInteger", {"a": a, "b": b}, (np.int32, 2), device)
+    assert found.item() == -(1030 * 255 * 128 + 255 * 127)
+
+
+@pytest.mark.parametrize("zero", [0, 1, 3, 200])
+def test_ties_are_rounded_to_even_before_the_zero_point_is_added(zero, device):
+    x = np.arange(-600, 600, dtype=np.float32) / 2
+    arrays = {"x": x, "s": np.float32(1), "z": np.uint8(zero)}
+    found = computed("QuantizeLinear", arrays, (np.uint8, 1), device)
+    np.testing.assert_array_equal(found, quantised(x, 1, zero, np.uint8))
+    totals = np.arange(-100, 101, dtype=np.int8)[:, None]
+    ends = {"q": np.float32(2), "z": np.int8(zero % 100)}
+    left = {"a": totals, "s": np.float32(1), "p": np.int8(0)}
+    right = {"b": np.int8([[1]]), "r": np.float32(1), "o": np.int8(0)}
+    found = computed("QLinearMatMul", {**left, **right, **ends}, (np.int8, 2), device)
+    wanted = quantised(totals.astype(np.int64), 0.5, zero % 100, np.int8)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_values_out_of_range_saturate_and_nan_becomes_0(device):
+    x = np.float32([np.inf, -np.inf, 1e30, -1e30, 127.5, 128.5, np.nan])
+    found = computed(
+        "QuantizeLinear", {"x": x, "s": np.float32(1), "z": np.int8(-1)}, (np.int8, 1), device
+    )
+    np.testing.assert_array_equal(found, np.int8([127, -128, 127, -128, 127, 127, 0]))
+
+
+@pytest.mark.parametrize("scale", [0.0, -0.5, np.nan, np.inf])
+@pytest.mark.parametrize("operator", ["QuantizeLinear", "DequantizeLinear"])
+def test_a_constant_scale_has_to_be_a_finite_number_above_0(operator, scale):
+    x, t = (draw(np.uint8, 7), np.float32) if operator[0] == "D" else (np.ones(7, "f4"), np.uint8)
+    arrays = {"x": x, "s": np.float32([scale] * 7), "z": np.zeros(7, np.uint8)}
+    made = single(operator, arrays, (t, 1), fixed=["s"], axis=0)
+    with pytest.raises(NetworkRefused, match=rf"{scale} is no scale, which is a finite number"):
+        lp.network(made)
+
+
+def test_scales_that_do_not_fit_are_refused():
+    arrays = {"x": np.ones((4, 6), np.float32), "s": np.ones((4, 2), np.float32)}
+    made = single("QuantizeLinear", arrays, (np.uint8, 2), block_size=2)
+    with pytest.raises(NetworkRefused, match=r"\(4, 2\) does not fit blocks of 2"):
+        lp.network(made)
