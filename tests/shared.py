@@ -5,7 +5,8 @@ driver, derive the program once more and build each kernel. Where a test says no
 it is most of what the test costs. `derived_once` (tests/conftest.py) makes in its module
 
 - the skeletons of a family, once for a program's text; the conditions of a skeleton, once for a
-  device. Both follow from their arguments alone (tests/compile/test_families.py);
+  device; the last spaces, once for a program's text, a device and what was asked. All follow from
+  their arguments alone (tests/compile/test_families.py);
 
 `in_one_process` that, and
 
@@ -19,9 +20,10 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,7 @@ def deriving_once() -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[Space.__module__], "collect", known_system)
         patch.setattr(sys.modules[Compiler.__module__], "skeleton_named", known_skeleton)
+        patch.setattr(Space, "whole", known_space)
         yield
 
 
@@ -120,6 +123,22 @@ def _system(
     same: _Same, device: Device, memory_limit: int | None, around: Around
 ) -> ConstraintSystem:
     return collect(same.skeleton, device, memory_limit=memory_limit, around=around)
+
+
+_SPACES: OrderedDict[tuple[Any, ...], Space] = OrderedDict()
+MOST_SPACES = 12
+_derive_space = Space.whole
+
+
+def known_space(program: Program, device: Device, **asked: Any) -> Space:
+    """The whole space of a program; a program that has the same text has the same one."""
+    settings = {name: repr(v) for name, v in asked.items() if name != "made"}
+    known = show(program), device, asked.get("made"), *sorted(settings.items())
+    if known not in _SPACES:
+        _SPACES[known] = _derive_space(program, device, **asked)
+        if len(_SPACES) > MOST_SPACES:
+            _SPACES.popitem(last=False)
+    return replace(_SPACES[known], program=program)  # which has its own places in a text
 
 
 # --- workers --------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def form_of(stage: Stage, family: str) -> tuple[Form, Program] | None:
     """The form that a family finds in a stage; None if it does not make the stage."""
     if not stage.is_for(family):
         return None
-    return form_once(stage.text, family, Derived(stage.canonical))
+    return form_once(stage.key, family, Derived(stage.canonical))
 
 
 def derivations(

@@ -72,7 +72,7 @@ def stage_skeletons(
     for family in families or FAMILIES:
         if not stage.is_for(family):
             continue
-        yield from of_family(stage.text, family, stage, partition if partition.is_whole else None)
+        yield from of_family(stage.key, family, stage, partition if partition.is_whole else None)
 
 
 @lru_cache(maxsize=512)
@@ -127,7 +127,7 @@ def of_key(partition: Partition, stage: Stage, key: str) -> Skeleton | None:
     if not words.startswith(within):
         return None
     own = words.removeprefix(within).removeprefix(", ")
-    made = derived_alone(stage.text, family, f"{family}({own}", Derived(stage.canonical))
+    made = derived_alone(stage.key, family, f"{family}({own}", Derived(stage.canonical))
     return None if made is None else of_stage(made, partition, stage)
 
 

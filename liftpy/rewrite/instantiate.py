@@ -98,7 +98,7 @@ class TemplateBuilder:
 
     def name(self, param: Param, body: Expr) -> str:
         """The name that the user gave to what `param` stands for; else the name of `param`."""
-        if isinstance(body, FunCall):
+        if isinstance(body, FunCall) and param in body.free:
             if isinstance(body.fun, FunVar):
                 for q, a in zip(self.found.functions[body.fun.name].params, body.args, strict=True):
                     if a == param:

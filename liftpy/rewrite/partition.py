@@ -120,9 +120,20 @@ class Stage:
         """The text of `canonical`."""
         return show(self.canonical, canonical=True)
 
+    @cached_property
+    def key(self) -> str:
+        """`text` on one line, which takes less time: equal for stages that are derived once."""
+        return one_line(self.canonical)
+
     def is_constant(self, param: Param) -> bool:
         """Whether a parameter does not change between runs."""
         return param.name in self.program.constants
+
+
+@lru_cache(maxsize=512)
+def one_line(program: Program) -> str:
+    """The canonical text of a program on one line; partitions have many stages in common."""
+    return show(program, canonical=True, width=None)
 
 
 @dataclass(frozen=True)
@@ -189,7 +200,7 @@ def other_algorithms(program: Program) -> tuple[Partition, ...]:
     """The partitions of the forms of a program by F(m, r)."""
     found: list[Partition] = []
     forms = [*by_tiles(all_cut(Success(program.body.body)))]
-    known = {stage.text for made in direct(program) for stage in made.stages} if forms else set()
+    known = {stage.key for made in direct(program) for stage in made.stages} if forms else set()
     for word, derived in forms:
         chosen = (WINOGRAD, word)
         flat = taken_further(derived, (), flattened)
@@ -203,7 +214,7 @@ def other_algorithms(program: Program) -> tuple[Partition, ...]:
                 made = partition(program, other, cuts, (fused, held), to_elements)
                 if made is not None:
                     within = (
-                        s if s.text in known else replace(s, within=(chosen, *s.within))
+                        s if s.key in known else replace(s, within=(chosen, *s.within))
                         for s in made.stages
                     )
                     found.append(replace(made, words=(chosen, *made.words), stages=tuple(within)))

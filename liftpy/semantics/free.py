@@ -184,6 +184,10 @@ class FreeReader(ByName):
     def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
         return self.remembered(value)
 
+    def made(self, fun: Any, values: list[Value], result: Value) -> Value:
+        """The result; what a function computes for an element is computed once."""
+        return result if fun.function is None else self.remembered(result)
+
     def remembered(self, value: Value) -> Value:
         """A value whose arrays compute each element once, when it is first read."""
         match value:

@@ -17,10 +17,11 @@ from liftpy.ir.constraint import Constraint
 from liftpy.ir.denote import denote
 from liftpy.ir.expr import Expr, FunCall, Param, Primitive
 from liftpy.ir.nat import INDEX, Applied, Atom, Nat, Var, var
+from liftpy.ir.pull import Value
 from liftpy.ir.types import Type, same_shape
 from liftpy.ir.walk import map_sizes, substitute_sizes, top_down
 from liftpy.primitives.transpose import Permutes
-from liftpy.rewrite.rule import REAL_LAWS, Rule, with_indices
+from liftpy.rewrite.rule import REAL_LAWS, Assumption, Rule, with_indices
 from liftpy.semantics.free import FreeReader, Sizes, TooLongError, assignments, differences
 from liftpy.semantics.trial import FieldReader, TrialReader, WholeReader
 from liftpy.semantics.verdict import Refuted
@@ -229,13 +230,24 @@ def difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | Non
     of_arrays = {name for length in sizes_in((rule.left, rule.right)) for name in length.names()}
     if any(at[name] > MOST for name in of_arrays):
         return None
-    sized = replace(
-        rule, left=substitute_sizes(rule.left, at), right=substitute_sizes(rule.right, at)
-    )
-    env = environment(sized, read)
-    left, right = denote(sized.left, env, read), denote(sized.right, env, read)
+    known, left = left_side(rule.left, tuple(at.items()), rule.assuming, type(read))
+    sized = replace(rule, left=known, right=substitute_sizes(rule.right, at))
+    right = denote(sized.right, environment(sized, read), read)
     first = next(differences(left, right, read), None)
     return None if first is None else (ELEMENTS_AGREE, first)
+
+
+@lru_cache(maxsize=256)
+def left_side(
+    left: Expr,
+    at: tuple[tuple[str, int], ...],
+    assuming: tuple[Assumption, ...],
+    reader: type[FreeReader],
+) -> tuple[Expr, Value]:
+    """The left side at given sizes and its value, which a rule shares with most of its mutants."""
+    read = reader(dict(at), assuming)
+    sized = substitute_sizes(left, dict(at))
+    return sized, read.remembered(denote(sized, leaves(sized, read), read))
 
 
 def count(t: Type, at: Sizes) -> int:
@@ -252,7 +264,12 @@ def environment(rule: Rule, read: FreeReader) -> dict[Param, object]:
     if unbound:
         names = ", ".join(sorted(p.name for p in unbound))
         raise InternalError(f"rule {rule.name} has {names} on its right side only")
-    return {p: read.leaf(p.name, p.type) for p in rule.left.free}
+    return leaves(rule.left, read)
+
+
+def leaves(side: Expr, read: FreeReader) -> dict[Param, object]:
+    """The metavariables of a side as leaves."""
+    return {p: read.leaf(p.name, p.type) for p in side.free}
 
 
 # --- proved rules -------------------------------------------------------------------------------

@@ -9,7 +9,12 @@ from liftpy.constraints.profile import FOLDER
 X86 = ("--device", "profile:xeon-silver-4208")
 
 
+MATMUL = "matmul/64x64x64"
+"""A program of one stage, whose choice takes a twentieth of the time of one of several."""
+
+
 def test_the_choice_is_a_candidate_that_other_commands_take(liftpy):
+    """The program has partitions into several stages."""
     data = liftpy("choose", "tiny.lift", *X86, "--json").json
     sets = [part for n, v in data["assignment"].items() for part in ("--set", f"{n}={v}")]
     assert liftpy("compile", "tiny.lift", *X86, *sets, "--json").code == 0
@@ -26,7 +31,7 @@ def test_the_choice_is_a_candidate_that_other_commands_take(liftpy):
 
 
 def test_what_is_printed(liftpy):
-    said = liftpy("choose", "tiny.lift", *X86)
+    said = liftpy("choose", MATMUL, *X86)
     assert said.code == 0, said.err
     assert "modelled time: " in said.out
     assert "modelled traffic, by the level that serves it" in said.out
@@ -36,8 +41,10 @@ def test_what_is_printed(liftpy):
     assert " --set family=" in said.out
 
 
-def test_the_same_request_has_the_same_answer(liftpy):
-    both = [liftpy("choose", "tiny.lift", *X86, "--json").json for _ in range(2)]
+@pytest.mark.parametrize("asked", [(MATMUL,), ("tiny.lift", "--set", "winograd=2x2")], ids=str)
+def test_the_same_request_has_the_same_answer(liftpy, asked):
+    """Of one stage, and of partitions into several."""
+    both = [liftpy("choose", *asked, *X86, "--json").json for _ in range(2)]
     for data in both:
         del data["deriving_s"], data["choosing_s"]
     assert both[0] == both[1]
@@ -57,8 +64,8 @@ def test_the_profile_decides(liftpy):
     Path("small.toml").write_text(
         text.replace("value = [32768, 1048576, 4194304]", "value = [256, 256, 256]")
     )
-    usual = liftpy("choose", "matmul/64x64x64", *X86, "--json").json
-    small = liftpy("choose", "matmul/64x64x64", "--device", "profile:./small.toml", "--json").json
+    usual = liftpy("choose", MATMUL, *X86, "--json").json
+    small = liftpy("choose", MATMUL, "--device", "profile:./small.toml", "--json").json
     assert small["modelled_bytes"]["memory"] > 4 * usual["modelled_bytes"]["memory"]
     assert small["modelled_ms"] > usual["modelled_ms"]
 

@@ -41,6 +41,7 @@ from liftpy.pipeline import PASSES, Compilation, compile_program
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.rule import REAL_LAWS
 from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.rules.correlation import NAMES as CORRELATIONS
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategies.lower import plain
 from liftpy.rewrite.strategy import Failure, at_path, rule
@@ -59,7 +60,9 @@ LONGEST = 100_000  # characters of code that are given to a driver
 NEAR = 4  # times the statements of a kernel are the most that its bound may be, and
 FEW = 16  # more: of a view that reads one place, what would choose another is not emitted
 CHUNK = 250  # programs that are judged in one process
-REWRITTEN = tuple(r.name for r in RULES.values() if r.family not in {"lowering", "memory"})
+REWRITTEN = tuple(
+    n for n in RULES if n in CORRELATIONS or RULES[n].family not in {"lowering", "memory"}
+)
 HELD: list[Loaded] = []  # whose buffers stay to the end
 OTHERS = [name for name in FAMILIES if name != "plain"]
 TURN = {"staged": 0.2, "local": 0.5, "partial": 0.5}  # they seldom apply: tried early

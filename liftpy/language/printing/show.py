@@ -448,7 +448,7 @@ def show(
     program: Program,
     known: Mapping[str, UserFun] | None = None,
     words: Collection[str] = (),
-    width: int = WIDTH,
+    width: int | None = WIDTH,
     *,
     canonical: bool = False,
 ) -> str:

@@ -17,6 +17,7 @@ from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun
 from liftpy.ir.nat import var
 from liftpy.language.embedded.prelude import PRELUDE
 from liftpy.language.printing import show as printing
+from liftpy.language.printing.show import WIDTH
 from liftpy.language.text.call_elaborator import WORDS
 from liftpy.language.text.elaborator import Elaborator, Scope
 from liftpy.language.text.parse import parse_expr, parse_program
@@ -43,13 +44,14 @@ def parse_expression(text: str, params: Iterable[Param] = (), sizes: Iterable[st
     return elaborator.closed(body)
 
 
-def show(program: Program, *, canonical: bool = False) -> str:
+def show(program: Program, *, canonical: bool = False, width: int | None = WIDTH) -> str:
     """The text of a program: `parse(show(program)) == program`.
 
     The `canonical` text of equal programs is equal: it writes a function of a tuple with one
-    variable, even if the program was written with `(a, b) => ...`.
+    variable, even if the program was written with `(a, b) => ...`. Lines have at most `width`
+    columns where possible; for None the body is one line.
     """
-    return printing.show(program, PRELUDE, WORDS, canonical=canonical)
+    return printing.show(program, PRELUDE, WORDS, width, canonical=canonical)
 
 
 def show_expr(expr: Expr, width: int | None = None) -> str:
