@@ -343,7 +343,7 @@ class Length(Blocks):
         match fun:
             case MapGlb() | MapWrg() | MapLcl():
                 lengths = self.demand.extents(type(fun))[fun.dim]
-                self.open(length, body, looped=length != lengths[0])
+                self.open(length, body, looped=length != lengths[0], over_ids=True)
             case _:
                 self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
 
