@@ -17,6 +17,7 @@ from liftpy.loops.hoisting import hoisted
 from liftpy.loops.in_place import in_place
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.merge_stores import merge_stores
+from liftpy.loops.own_registers import with_own_registers
 from liftpy.loops.passes import OnNests, Passes, in_loop_ir, optimized, within_length
 from liftpy.loops.silent_stores import without_silent_stores
 from liftpy.loops.unroll import unrolled
@@ -26,7 +27,9 @@ from liftpy.opencl.kernel import Module
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.skeleton import Skeleton
 
-ON_NESTS: OnNests = MappingProxyType({"unroll": unrolled, "update in place": in_place})
+ON_NESTS: OnNests = MappingProxyType(
+    {"own registers": with_own_registers, "unroll": unrolled, "update in place": in_place}
+)
 """The passes on the loop nest that views produce."""
 
 PASSES: Passes = MappingProxyType(

@@ -313,16 +313,25 @@ class Blocks:
         self.open(length, body, looped=True, unroll=True)
 
     def open(
-        self, length: Nat, body: Callable[[Nat], None], *, looped: bool, unroll: bool = False
+        self,
+        length: Nat,
+        body: Callable[[Nat], None],
+        *,
+        looped: bool,
+        unroll: bool = False,
+        over_ids: bool = False,
     ) -> None:
-        """Count a loop's body, and add it to the block around the loop."""
+        """Count a loop's body, and add it to the block around the loop.
+
+        A loop `over_ids` is never unrolled: a work-item holds only its own elements in registers.
+        """
         counter = self.fresh("i")
         self.frames.append(Frame(counter if looped else ""))
         body(var(counter, 0, None if length.constant is None else length.constant - 1))
         made = self.frames.pop()
         outer = self.frame
         outer.indexed |= made.indexed - {counter}
-        if unroll or counter in made.indexed:
+        if unroll or (counter in made.indexed and not over_ids):
             self.unrolled_counters.add(counter)
             outer.each = outer.each + made.each * length
             for reading, (names, count) in made.once.items():

@@ -34,7 +34,7 @@ from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses
 from liftpy.ir.walk import function_of
 from liftpy.kernels.chain import Kernel
-from liftpy.kernels.launch import Demand, demand
+from liftpy.kernels.launch import Demand, demand, divided
 from liftpy.primitives import (
     AnyIterate,
     AnyReduce,
@@ -270,15 +270,24 @@ class Length(Blocks):
             return
         self.generate(init, env, dest)
         source = self.view(xs, env)
-        self.sequential(
-            array_of("reduce", xs.type).length,
-            lambda k: self.step(f, env, t, dest, dest, source[k]),
-            unroll=unroll,
-        )
+        extents, made = divided(init)
+        own = dest
+        for _ in extents:
+            own = own[ZERO]  # a work-item copies its own elements
+
+        def step(k: Nat) -> None:
+            self.generate(f.body, self.inner(f, env, dest, source[k]), dest)
+            self.kept(f, made.type, own)
+
+        self.sequential(array_of("reduce", xs.type).length, step, unroll=unroll)
 
     def step(self, f: Lambda, env: Env, t: Type, held: Value, dest: Value, *more: Value) -> None:
         """A step of a fold; if it overwrites a value that it still reads, its result is copied."""
         self.generate(f.body, self.inner(f, env, held, *more), dest)
+        self.kept(f, t, dest)
+
+    def kept(self, f: Lambda, t: Type, dest: Value) -> None:
+        """The copy of what a step overwrites and still reads."""
         if not isinstance(t, ScalarType) or reads_while_it_folds(f):
             self.copy(t, self.memory(t, "private"), dest)
 
@@ -334,7 +343,7 @@ class Length(Blocks):
         match fun:
             case MapGlb() | MapWrg() | MapLcl():
                 lengths = self.demand.extents(type(fun))[fun.dim]
-                self.open(length, body, looped=length != lengths[0])
+                self.open(length, body, looped=length != lengths[0], over_ids=True)
             case _:
                 self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
 

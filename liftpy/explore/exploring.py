@@ -46,7 +46,7 @@ from liftpy.explore.space.plainest import PLAIN, begun_with, each_once, plainest
 from liftpy.explore.space.precision import within_error
 from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
-from liftpy.explore.space.units import units_of
+from liftpy.explore.space.units import families_for, families_in, units_of
 from liftpy.explore.space.version import VERSION
 from liftpy.ir.expr import Program
 from liftpy.language.entry import entry
@@ -90,17 +90,19 @@ def space_of(
     """
     program = closed(program, sizes)
     target = device if isinstance(device, Device) else find_device(device)
+    if isinstance(families, str):  # one family: do not iterate over its letters
+        families = (families,)
+    named = (*(families or ()), *families_in(fixed or {}))
     space = whole_space(
         program,
         target,
+        families=families_for(target, named),
         memory_limit=memory_limit,
         max_error=max_error,
         fixed=None if where else fixed,  # a condition may name a size of any skeleton
     ).asking(where, fixed or {})
     if families is None:
         return space
-    if isinstance(families, str):  # one family: do not iterate over its letters
-        families = (families,)
     if not families:
         known = dict.fromkeys(member.family for member in space.every)
         raise ConstraintRefused(

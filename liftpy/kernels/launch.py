@@ -49,6 +49,8 @@ class Demand:
     private: Nat = ZERO
     scratch: tuple[FunCall, ...] = ()
     """The `toGlobal`s whose values belong to a single work-item."""
+    divided: list[tuple[str, dict[int, Nat]]] = field(default_factory=list)
+    """The folds over parallel maps: the extents, by dimension, that divide their accumulators."""
 
     def extents(self, level: type) -> dict[int, list[Nat]]:
         """The extents of one parallel level."""
@@ -86,6 +88,7 @@ def demand(body: Expr) -> Demand:
     for value in found.scratch:
         _check_storage(value, PARALLEL, ToGlobal.name)
     _check_writers(body)
+    _check_divided(found)
     if found.glb and found.groups:
         message = (
             "mapGlb cannot be mixed with mapWrg or mapLcl in one kernel: use toGlobal between them"
@@ -119,9 +122,12 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                 found.local = found.local + size_bytes(expr.type)
             case ToPrivate():
                 _check_storage(expr, PARALLEL, "toPrivate")
-            case (
-                ReduceSeq() | ReduceSeqUnroll() | ReduceByIndexSeq() | ScanSeq() | IterateSeq()
-            ) as fun:
+            case ReduceSeq() | ReduceSeqUnroll() as fun:
+                extents, _ = divided(expr.args[0])
+                _check_step(fun.f.body, frozenset(extents), fun.name)
+                if extents:
+                    found.divided.append((fun.name, extents))
+            case (ReduceByIndexSeq() | ScanSeq() | IterateSeq()) as fun:
                 _check_storage(fun.f.body, PARALLEL, fun.name)
             case _:
                 pass
@@ -133,6 +139,56 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
     else:
         for child in children(expr):
             _walk(child, found, above)
+
+
+def divided(init: Expr) -> tuple[dict[int, Nat], Expr]:
+    """The extents of the local maps that make a fold's initial value, and what a work-item makes.
+
+    A work-item has its own elements of the accumulator in registers, and no others.
+    """
+    extents: dict[int, Nat] = {}
+    while isinstance(init, FunCall) and isinstance(init.fun, MapLcl):
+        (xs,) = init.args
+        extents[init.fun.dim] = array_of(init.fun.name, xs.type).length
+        init = init.fun.f.body
+    return extents, init
+
+
+def _check_step(expr: Expr, own: frozenset[int], who: str) -> None:
+    """Check that the step of a fold leaves each work-item its own elements of the accumulator.
+
+    Its local maps are over dimensions that divide the accumulator (`own`), or fill local memory.
+    """
+    match expr:
+        case FunCall(ToLocal()):
+            return  # `_walk` checks who writes it
+        case FunCall(MapLcl() as made) if made.dim not in own:
+            level = word(level_of(made))
+            message = (
+                f"{who} cannot hold the result of {made.name}: its initial value is not made "
+                f"by {level}, so each work-item would need all elements\n"
+                f"  make the initial value by {level} too: each work-item then has its own elements"
+            )
+            raise TypeRefused(message)
+        case FunCall(MapGlb() | MapWrg() as made):
+            raise _not_shared(who, made)
+        case _:
+            for child in children(expr):
+                _check_step(child, own, who)
+
+
+def _check_divided(found: Demand) -> None:
+    """Check that each accumulator that is divided has one element for each local id."""
+    launched = found.local_size()
+    for name, extents in found.divided:
+        for dim, extent in extents.items():
+            if extent != launched[dim]:
+                message = (
+                    f"the accumulator of {name} has {extent} elements over mapLcl({dim}), and a "
+                    f"work-group has {launched[dim]} work-items in dimension {dim}: give each "
+                    f"work-item a block of elements, with split inside mapLcl({dim})"
+                )
+                raise TypeRefused(message)
 
 
 def _check_writers(body: Expr) -> None:
@@ -229,8 +285,8 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
         return total
     match expr.fun:
         case AnyReduce() as fun:
-            own = ZERO if ends_step else size_bytes(expr.type)
             init, xs = expr.args
+            own = ZERO if ends_step else size_bytes(divided(init)[1].type)
             return (
                 own
                 + private_bytes(init)
@@ -261,9 +317,13 @@ def _check_storage(expr: Expr, levels: tuple[type[Primitive], ...], who: str) ->
     """Check that memory of a level is written only by work-items that share it."""
     for child in children(expr):
         if isinstance(child, FunCall) and isinstance(child.fun, levels):
-            message = (
-                f"{who} cannot hold the result of {child.fun.name}: "
-                "the work-items that compute it do not share this memory"
-            )
-            raise TypeRefused(message)
+            raise _not_shared(who, child.fun)
         _check_storage(child, levels, who)
+
+
+def _not_shared(who: str, made: Primitive) -> TypeRefused:
+    """The error for a memory that work-items write which do not share it."""
+    return TypeRefused(
+        f"{who} cannot hold the result of {made.name}: "
+        "the work-items that compute it do not share this memory"
+    )

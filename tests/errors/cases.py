@@ -296,6 +296,14 @@ LOWERED = {
     "not_lowered": "xss |> mapGlb(0, row => row |> map(x => add(x, x)))",
     "read_where_it_is_made": "ys |> mapGlb(0, x => x * 2) |> slide(3, 1) "
     "|> mapGlb(0, w => w |> reduceSeq(add, 0))",
+    "fold_over_work_items": "ys |> split(4) |> mapWrg(0, row => row |> split(2) |> "
+    "reduceSeq((acc, part) => zip(acc, part) |> mapLcl(0, (x, y) => x + y), ys |> take(2)))",
+    "fold_over_all_work_items": "xss |> reduceSeq((acc, row) => zip(acc, row) "
+    "|> mapGlb(0, (x, y) => x + y), ys |> take(4))",
+    "fold_over_other_work_items": "ys |> split(6) |> mapWrg(0, row => concat("
+    "row |> take(2) |> mapLcl(0, x => x), row |> split(3) |> reduceSeq((acc, part) => "
+    "zip(acc, part) |> mapLcl(0, (x, y) => x + y), row |> take(3) |> mapLcl(0, x => x)) "
+    "|> mapLcl(0, x => x)))",
     "private_memory_by_id": "ys |> mapSeq(x => x * 2) |> toPrivate |> mapGlb(0, x => x + 1)",
     "global_memory_of_a_group": "xss |> mapWrg(0, row => row |> mapLcl(0, x => x * 2) |> toGlobal "
     "|> slide(2, 1) |> mapLcl(0, w => w |> reduceSeq(add, 0)))",

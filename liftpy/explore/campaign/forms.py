@@ -10,9 +10,9 @@ from typing import TypeAlias
 from liftpy.deadline import Deadline
 from liftpy.explore.space.plainest import PLAIN
 from liftpy.explore.space.space import Space
+from liftpy.explore.space.units import families_for
 from liftpy.ir.expr import Program
 from liftpy.rewrite.partition import Partition, direct, other_algorithms, partitions
-from liftpy.rewrite.strategies.families import FAMILIES
 
 DERIVING = "deriving the program's forms"
 
@@ -80,7 +80,7 @@ class Forms:
                 return joined(beginning, self.derive_only(None, other_algorithms))
             if not all(p.is_whole for p in partitions(plain.program)):
                 return self.derive()
-            others = tuple(name for name in FAMILIES if name != PLAIN)
+            others = tuple(name for name in families_for(plain.device) if name != PLAIN)
             return joined(plain, self.derive_only(others, partitions))
 
     def are_all(self, known: int) -> bool:

@@ -14,6 +14,8 @@ from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed
 from liftpy.rewrite.composition import stage_skeletons
 from liftpy.rewrite.partition import Partition, Stage
+from liftpy.rewrite.skeleton import FAMILY
+from liftpy.rewrite.strategies.families import FAMILIES
 
 
 def units_of(
@@ -25,9 +27,10 @@ def units_of(
 ) -> Iterator[Member | Product]:
     """The units of some partitions of a program on a device, each derived when it is reached.
 
-    Only these families lower stages. A partition is left out if one of its stages has no skeleton
-    of these families.
+    Only these families lower stages; the default is `families_for` the device. A partition is left
+    out if one of its stages has no skeleton of these families.
     """
+    families = families or families_for(device)
     of_stage: dict[Stage, list[Collected]] = {}
     known: dict[tuple[Stage, Around], tuple[Member, ...]] = {}
     for partition in forms:
@@ -52,6 +55,23 @@ def units_of(
             groups.append(known[key])
             check()
         yield Product(partition, tuple(groups))
+
+
+def families_for(device: Device, named: Iterable[str] = ()) -> tuple[str, ...]:
+    """The families that lower stages for a device: those that suit it, and those that are named."""
+    named = {*named}
+    return tuple(
+        name
+        for name, family in FAMILIES.items()
+        if name in named or device.type != "CPU" or not family.for_groups
+    )
+
+
+def families_in(fixed: Fixed) -> Iterator[str]:
+    """The families that settings name, of the program or of a stage."""
+    for name, given in fixed.items():
+        if name.rpartition(".")[2] == FAMILY:
+            yield from map(str, in_list(given))
 
 
 def with_words(forms: Sequence[Partition], fixed: Fixed) -> Sequence[Partition]:

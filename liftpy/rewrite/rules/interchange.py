@@ -11,12 +11,16 @@ from liftpy.rewrite.rules.notation import (
     T,
     U,
     V,
+    W,
+    X,
     array,
     fmap,
     fold,
     get,
+    k,
     m,
     n,
+    pair,
     transpose,
     unknown,
     zipped,
@@ -28,6 +32,9 @@ start, e = Param("z", S), Literal(ValueVar("e"), S)
 starts = array("zs", U, m)
 f, g, op = unknown("f", U), unknown("g", V), unknown("f", S)
 init, source = unknown("init", U), unknown("source", ArrayType(V, m))
+others, acc = array("ys", U, m), unknown("f", X)
+of_both = unknown("init", X)
+left, right = unknown("left", ArrayType(V, k)), unknown("right", ArrayType(W, k))
 
 MAP_INTERCHANGE = Rule(
     "map_interchange",
@@ -101,6 +108,34 @@ REDUCE_MAP_INTERCHANGE = Rule(
     proof="lockstep",
 )
 
+#: Each step of the fold on the right reads one element of each array: an outer product.
+MAPS_REDUCE_INTERCHANGE = Rule(
+    "maps_reduce_interchange",
+    "interchange",
+    fmap(
+        lambda x: fmap(
+            lambda y: fold(acc, of_both(x, y), zipped(left(x), right(y)), "t"), others, "y"
+        ),
+        xs,
+    ),
+    fold(
+        lambda a, step: fmap(
+            lambda row: fmap(
+                lambda t: acc(get(0, t), pair(get(1, row), get(1, t))),
+                zipped(get(0, row), get(1, step)),
+                "t",
+            ),
+            zipped(a, get(0, step)),
+            "row",
+        ),
+        fmap(lambda x: fmap(lambda y: of_both(x, y), others, "y"), xs),
+        zipped(transpose(fmap(left, xs)), transpose(fmap(right, others, "y"))),
+        "step",
+    ),
+    where=(at_least(1, n), at_least(1, m)),
+    proof="lockstep",
+)
+
 REDUCE_EXCHANGE = Rule(
     "reduce_exchange",
     "interchange",
@@ -122,5 +157,6 @@ RULES = (
     MAPS_OF_ZIP_OF_TRANSPOSE,
     MAP_REDUCE_INTERCHANGE,
     REDUCE_MAP_INTERCHANGE,
+    MAPS_REDUCE_INTERCHANGE,
     REDUCE_EXCHANGE,
 )

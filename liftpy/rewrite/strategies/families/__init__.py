@@ -15,6 +15,7 @@ from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton, key_of
 from liftpy.rewrite.strategies.by_index import reads_at_data
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
+from liftpy.rewrite.strategies.families.cooperative import COOPERATIVE
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.form import Choices, Family, Form
 from liftpy.rewrite.strategies.families.local import LOCAL
@@ -46,7 +47,7 @@ def without_data_indices(family: Family) -> Family:
 
 FAMILIES: dict[str, Family] = {
     f.name: f if f is PLAIN else without_data_indices(f)
-    for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED, SMALL, BLOCKED)
+    for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED, SMALL, BLOCKED, COOPERATIVE)
 }
 
 CHOICES = (
