@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -57,3 +58,89 @@ def smallest(
         return dict(hint), False
     found = {name: made.value(at) * unit for name, at in offsets.items()}
     return found, status == cp_model.OPTIMAL
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The costs of one option of an operation: nanoseconds, bytes of scratch, constants by key."""
+
+    time_ns: int
+    scratch: int
+    constants: Mapping[Any, int]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A selection whose arena cannot be smaller than `arena` bytes, by a proved placement."""
+
+    selection: tuple[int, ...]
+    arena: int
+
+
+def select(
+    options: Sequence[Sequence[Costs]],
+    live: Sequence[int],
+    limit: int | None = None,
+    cuts: Sequence[Cut] = (),
+    *,
+    least_memory: bool = False,
+) -> tuple[tuple[int, ...], bool] | None:
+    """One option of each operation, by position, and whether it is proved to be best.
+
+    The arena has at least the bytes that are live during an operation and its scratch; a constant
+    that several options keep counts once. Arena and constants have at most `limit` bytes together.
+    The time is least, and then the memory; with `least_memory`, the other way round. None if no
+    selection is within the limit.
+
+    A selection with no less scratch than that of a cut in any operation has no smaller arena.
+    """
+    model: Any = cp_model.CpModel()
+    most = max(live[k] + max(o.scratch for o in own) for k, own in enumerate(options))
+    arena = model.new_int_var(0, most, "arena")
+    chosen = [[model.new_bool_var("") for _ in own] for own in options]
+    items: dict[Any, tuple[Any, int]] = {}
+    for k, own in enumerate(options):
+        model.add_exactly_one(chosen[k])
+        model.add(
+            arena >= live[k] + sum(o.scratch * x for o, x in zip(own, chosen[k], strict=True))
+        )
+        for o, x in zip(own, chosen[k], strict=True):
+            for key, size in o.constants.items():
+                if key not in items:
+                    items[key] = model.new_bool_var(""), size
+                model.add_implication(x, items[key][0])
+    constants = sum(size * kept for kept, size in items.values())
+    memory = arena + constants
+    if limit is not None:
+        model.add(memory <= limit)
+        for cut in cuts:
+            fits = model.new_bool_var("")
+            model.add(constants <= limit - cut.arena).only_enforce_if(fits)
+            less = [
+                x
+                for k, at in enumerate(cut.selection)
+                for o, x in zip(options[k], chosen[k], strict=True)
+                if o.scratch < options[k][at].scratch
+            ]
+            model.add_bool_or([fits, *less])
+    time = sum(
+        o.time_ns * x
+        for own, xs in zip(options, chosen, strict=True)
+        for o, x in zip(own, xs, strict=True)
+    )
+    proved = True
+    found: tuple[int, ...] | None = None
+    for goal in (memory, time) if least_memory else (time, memory):
+        model.minimize(goal)
+        made = solver(EFFORT)
+        status = made.solve(model)
+        if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
+            break
+        proved = proved and status == cp_model.OPTIMAL
+        found = tuple(next(j for j, x in enumerate(xs) if made.value(x)) for xs in chosen)
+        model.add(goal <= made.value(goal))
+        model.clear_hints()
+        for j, xs in zip(found, chosen, strict=True):
+            for at, x in enumerate(xs):
+                model.add_hint(x, at == j)
+    return None if found is None else (found, proved)
