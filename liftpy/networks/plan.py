@@ -218,13 +218,25 @@ class Plan:
         target = self.device if device is None else device
         modules = self.modules
         layout = layout_of(self.graph, modules, alignment_of(target), solved)
+        choices = {n: replace(c, time_ns=None) for n, c in self.choices.items()}
         point = Point(None, layout.bytes, self.point.constants, layout.bound, proved=False)
-        data = replace(self.data, layout=layout, point=point, device=target, version=VERSION)
-        with Plan(data, modules) as first:
-            times = {row.operation: row.time_ns for row in first.profile().rows}
-        choices = {n: replace(c, time_ns=times[n]) for n, c in self.choices.items()}
-        point = replace(point, time_ns=sum(times.values()))
-        return Plan(replace(data, choices=choices, point=point, front=(point,)), modules)
+        data = replace(
+            self.data, choices=choices, layout=layout, point=point, device=target, version=VERSION
+        )
+        return Plan(data, modules).timed()
+
+    def timed(self) -> Plan:
+        """The same plan with times of the operations that were not measured, from runs."""
+        if all(c.time_ns is not None for c in self.choices.values()):
+            return self
+        times = {row.operation: row.time_ns for row in self.profile().rows}
+        choices = {
+            n: c if c.time_ns is not None else replace(c, time_ns=times[n])
+            for n, c in self.choices.items()
+        }
+        point = replace(self.point, time_ns=sum(c.time_ns or 0 for c in choices.values()))
+        self.close()
+        return Plan(replace(self.data, choices=choices, point=point, front=(point,)), self.modules)
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
         """Random numbers for all inputs: normally distributed floats, and integers of 0 and 1."""
