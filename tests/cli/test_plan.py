@@ -55,6 +55,7 @@ def test_a_limit_that_no_plan_keeps_is_refused(liftpy, file):
 
 
 def test_a_campaign_gives_times_and_candidates(liftpy, file):
+    pytest.importorskip("ortools")
     done = liftpy("explore", f"{file}:mul1", "--samples", "4", "--db", "mul.db")
     assert done.code == 0, done.err
     found = liftpy("plan", file, "--db", "mul.db", "--json")
