@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from liftpy.networks.arena import Block, conflict, place
-from liftpy.networks.solver import smallest
+from liftpy.networks.planning import solver
 
 
 def blocks_of(path: Path) -> list[Block]:
@@ -34,7 +34,7 @@ def main(folder: Path, effort: float) -> None:
         blocks = blocks_of(path)
         start = time.monotonic()
         greedy = place(blocks)
-        found = place(blocks, 1, lambda b, bound, hint: smallest(b, bound, hint, effort))
+        found = place(blocks, 1, lambda b, bound, hint: solver().smallest(b, bound, hint, effort))
         seconds = time.monotonic() - start
         wrong = conflict(blocks, found.offsets, found.bytes)
         assert wrong is None, wrong
