@@ -155,6 +155,7 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.language.embedded.lang import array_type as array
     from liftpy.language.embedded.lang import size as var
     from liftpy.networks.network import Network, network
+    from liftpy.networks.plan import Plan, load
     from liftpy.opencl.devices import devices, find_device
     from liftpy.rewrite import strategy
     from liftpy.rewrite.rules import RULES as rules
@@ -173,6 +174,7 @@ __all__ = [
     "LiftError",
     "Nat",
     "Network",
+    "Plan",
     "Program",
     "Space",
     "Type",
@@ -228,6 +230,7 @@ __all__ = [
     "join",
     "larger",
     "let",
+    "load",
     "log",
     "map",
     "map2d",
@@ -325,6 +328,7 @@ _HOMES = {
     "LiftError": "liftpy.errors:LiftError",
     "Nat": "liftpy.ir.nat:Nat",
     "Network": "liftpy.networks.network:Network",
+    "Plan": "liftpy.networks.plan:Plan",
     "Program": "liftpy.ir.expr:Program",
     "Space": "liftpy.explore.space.space:Space",
     "Type": "liftpy.ir.types:Type",
@@ -357,6 +361,7 @@ _HOMES = {
     "u16": "liftpy.ir.types:U16",
     "u32": "liftpy.ir.types:U32",
     "u64": "liftpy.ir.types:U64",
+    "load": "liftpy.networks.plan:load",
     "network": "liftpy.networks.network:network",
     "parse": "liftpy.semantics.sizes:parse",
     "prove": "liftpy.semantics.proof_recording:certify",

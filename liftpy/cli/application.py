@@ -45,6 +45,10 @@ COMMANDS = {
         "networks",
         "The operations of an ONNX model: operator, shapes, program, bytes; what is unsupported.",
     ),
+    "plan": (
+        "plans",
+        "A candidate for each operation of a model, an order, and one arena; the front of plans.",
+    ),
     "primitives": (
         "primitives",
         "Every primitive: law, conditions, syntax. In Markdown.",
@@ -68,7 +72,7 @@ COMMANDS = {
     ),
     "run": (
         "running",
-        "Runs one candidate, and reports its time and the error of its result.",
+        "Runs one candidate or a plan, and reports its time and the error of its result.",
     ),
     "explore": (
         "campaigns",

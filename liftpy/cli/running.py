@@ -12,6 +12,7 @@ import typer
 from numpy.typing import NDArray
 
 from liftpy.cli.arguments import arrays, load_program
+from liftpy.cli.loading import load
 from liftpy.cli.options import (
     DeviceName,
     JsonFlag,
@@ -52,6 +53,8 @@ from liftpy.semantics.sizes import at_arrays
 
 SOURCE_FILE = "kernels.cl"
 MANIFEST_FILE = "manifest.json"
+PLAN = ".plan"
+"""The suffix of a file with a plan."""
 
 
 def register(app: typer.Typer) -> None:
@@ -134,7 +137,8 @@ def run(  # noqa: PLR0913  one parameter per option
         typer.Option(
             "--output",
             metavar="FILE.npy",
-            help="The file for the result; components of tuples go to FILE.0.npy, FILE.1.npy ...",
+            help="The file for the result; components of tuples go to FILE.0.npy, FILE.1.npy ... "
+            "The outputs of a plan go to FILE.npz.",
         ),
     ] = None,
     db: Annotated[
@@ -143,9 +147,48 @@ def run(  # noqa: PLR0913  one parameter per option
     ] = None,
     memory_limit: MemoryLimit = None,
     max_error: MaxError = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Compare the results of a plan with the network's meaning."),
+    ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Print a row for each operation of a plan.")
+    ] = False,
+    remeasure: Annotated[
+        bool,
+        typer.Option(
+            "--remeasure",
+            help="Accept a plan of another device, driver or version; measure and save it again.",
+        ),
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Runs one candidate, and reports its time and the error of its result."""
+    """Runs one candidate or a plan, and reports its time and the error of its result."""
+    if program.endswith(PLAN):
+        others = {
+            "--size": size,
+            "--set": set_,
+            "--where": where,
+            "--db": db,
+            "--memory-limit": memory_limit,
+            "--max-error": max_error,
+        }
+        refuse(others, "a plan has its candidates and sizes")
+        load("plans").run_plan(
+            Path(program),
+            arrays(input_),
+            device,
+            output,
+            check=check,
+            profile=profile,
+            remeasure=remeasure,
+            json=json,
+        )
+        return
+    refuse(
+        {"--check": check, "--profile": profile, "--remeasure": remeasure},
+        f"it belongs to a plan, FILE{PLAN} (`liftpy plan` makes one)",
+    )
     for option, value in (("--set", set_), ("--where", where)):
         if db is not None and value:
             raise typer.BadParameter(
@@ -185,6 +228,13 @@ def run(  # noqa: PLR0913  one parameter per option
     for name, value in (*given.items(), ("the result", done.result)):
         for said in all_nan(name, value):
             note(f"note: {said}")
+
+
+def refuse(options: Mapping[str, Any], why: str) -> None:
+    """A usage error for the first option that is given."""
+    for option, value in options.items():
+        if value:
+            raise typer.BadParameter(why, param_hint=option)
 
 
 def best_of(

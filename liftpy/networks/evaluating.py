@@ -1,96 +1,19 @@
-"""The meaning of a network, computed in NumPy; the comparison with ONNX's reference evaluator."""
+"""ONNX's reference evaluator: for nodes without a program, and to compare operations with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from liftpy.errors import ArgumentRefused, NetworkRefused, plural
+from liftpy.errors import NetworkRefused, plural
 from liftpy.ir.expr import Program
-from liftpy.ir.types import FLOATS, ScalarType
 from liftpy.networks import onnx_library as library
-from liftpy.networks.graph import Graph, Operation, Tensor, listed
-from liftpy.semantics.evaluate import evaluate
-from liftpy.semantics.operations import DTYPES
-
-Array = NDArray[Any]
-Step = Callable[[Operation, Program, Sequence[Array]], Sequence[Array]]
-"""Computes an operation's outputs by its program, from its inputs."""
-
-
-def by_meaning(_: Operation, program: Program, arrays: Sequence[Array]) -> Sequence[Array]:
-    """The outputs of an operation by the meaning of its program."""
-    found = evaluate(program, *arrays)
-    return [np.asarray(part) for part in (found if isinstance(found, tuple) else (found,))]
-
-
-def given_inputs(graph: Graph, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Array]:
-    """The inputs by name; ArgumentRefused if one is missing, unknown, or of another type."""
-    if not isinstance(inputs, Mapping):
-        if len(inputs) != len(graph.inputs):
-            raise ArgumentRefused(
-                f"{graph.name} takes {plural(len(graph.inputs), 'input')}, got {len(inputs)}\n"
-                f"  its inputs are: {', '.join(graph.inputs) or 'none'}"
-            )
-        inputs = dict(zip(graph.inputs, inputs, strict=True))
-    missing = [name for name in graph.inputs if name not in inputs]
-    unknown = sorted(inputs.keys() - {*graph.inputs})
-    if missing or unknown:
-        what = f"misses {', '.join(missing)}" if missing else f"has no input {', '.join(unknown)}"
-        raise ArgumentRefused(
-            f"{graph.name} {what}\n  its inputs are: {', '.join(graph.inputs) or 'none'}"
-        )
-    found = {name: np.asarray(inputs[name]) for name in graph.inputs}
-    for name, array in found.items():
-        if name not in graph.tensors:
-            continue  # of a type that the language does not have: only the reference reads it
-        tensor = graph.tensors[name]
-        wanted = np.dtype(DTYPES[tensor.type.name])
-        if array.shape != tensor.shape or array.dtype != wanted:
-            raise ArgumentRefused(
-                f"{name} needs {wanted} numbers of shape {tensor.shape}, "
-                f"got {array.dtype} of shape {array.shape}"
-            )
-    return found
-
-
-def execute(
-    graph: Graph,
-    inputs: Mapping[str, Any] | Sequence[Any],
-    step: Step,
-    *,
-    reference: bool = False,
-) -> dict[str, Array]:
-    """Computes all outputs, operation by operation; a tensor is freed after its last reader.
-
-    NetworkRefused if operations have no program, unless `reference`: then ONNX's reference
-    evaluator computes these.
-    """
-    if graph.unsupported and not reference:
-        raise NetworkRefused(
-            f"{graph.name} has {plural(len(graph.unsupported), 'node')} without a program:\n"
-            f"{listed(graph.unsupported)}\n  with reference=True, ONNX's reference evaluator "
-            "computes them",
-            graph.unsupported,
-        )
-    held = given_inputs(graph, inputs)
-    held |= graph.constants
-    place = {name: k for k, o in enumerate(graph.operations) for name in o.reads}
-    for k, operation in enumerate(graph.operations):
-        if operation.program is None:
-            found = by_reference(graph, operation, held)
-        else:
-            arrays = [held[name] for name in operation.inputs]
-            found = step(operation, operation.program, arrays)
-        held |= dict(zip(operation.outputs, found, strict=True))
-        for name in {*operation.reads} - {*graph.outputs}:
-            if place.get(name) == k and name in held and name not in graph.constants:
-                del held[name]
-    return {name: held[name] for name in graph.outputs}
+from liftpy.networks.comparing import errors_of, tolerance_of
+from liftpy.networks.executing import Array, Step, by_meaning, execute
+from liftpy.networks.graph import Graph, Operation, Tensor
 
 
 def by_reference(graph: Graph, operation: Operation, held: Mapping[str, Array]) -> list[Array]:
@@ -103,9 +26,6 @@ def by_reference(graph: Graph, operation: Operation, held: Mapping[str, Array]) 
 
 
 # --- comparison -----------------------------------------------------------------------------------
-
-TOLERANCES = {"f16": 4e-3, "f32": 1e-4, "f64": 1e-10}
-"""The largest difference of results, relative to the largest absolute value of the tensor."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +146,7 @@ def check(
                 break
         return results
 
-    execute(graph, inputs, compared, reference=True)
+    execute(graph, inputs, compared, by_reference)
     return Check(errors, found[0] if found else None, skipped)
 
 
@@ -240,16 +160,7 @@ def compare(
             operation.name, operation.operator, tensor.name, (), got.shape, wanted.shape, allowed
         )
         return np.inf, what
-    if tensor.type in FLOATS:
-        with np.errstate(all="ignore"):
-            a, b = got.astype(np.float64), np.asarray(wanted).astype(np.float64)
-            finite = np.abs(b[np.isfinite(b)])
-            scale = float(finite.max()) if finite.size and finite.max() > 0 else 1.0
-            errors = np.asarray(np.abs(a - b) / scale)  # NumPy makes a scalar of rank 0
-            errors[(a == b) | (np.isnan(a) & np.isnan(b))] = 0
-            errors[np.isnan(errors)] = np.inf
-    else:
-        errors = np.where(got == wanted, 0.0, np.inf)
+    errors = errors_of(tensor.type, got, wanted)
     worst = float(errors.max()) if errors.size else 0.0
     if worst <= allowed:
         return worst, None
@@ -264,10 +175,3 @@ def compare(
         np.asarray(wanted)[place].item(),
         allowed,
     )
-
-
-def tolerance_of(t: ScalarType, given: float | None) -> float:
-    """The tolerance for results of a type."""
-    if t not in FLOATS:
-        return 0.0
-    return TOLERANCES[t.name] if given is None else given

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from liftpy.compile import Kernel, compile_to_kernel
 from liftpy.constraints.device import Device
 from liftpy.errors import NetworkRefused, UnknownName, plural
 from liftpy.explore.optional import needing
-from liftpy.ir.expr import Program
+from liftpy.networks.executing import Reference, by_meaning, execute
 from liftpy.networks.graph import Graph, Operation, Unsupported, listed
+from liftpy.networks.layout import layout_of
+from liftpy.networks.options import firsts, measured
+from liftpy.networks.plan import Plan, alignment_of, plan_of
+from liftpy.networks.running import Runner
+from liftpy.opencl.devices import find_device
 
 
 class Network:
@@ -25,7 +30,7 @@ class Network:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._kernels: dict[tuple[int, str], Kernel] = {}
+        self._runners: dict[tuple[str, int, bool], Runner] = {}
 
     def __getitem__(self, name: str) -> Operation:
         for operation in self.graph.operations:
@@ -62,8 +67,7 @@ class Network:
         `inputs` are arrays by name, or in the order of the model's inputs. With `reference`, ONNX's
         reference evaluator computes the nodes that have no program; otherwise these are refused.
         """
-        evaluating = by_onnx("evaluating")
-        return evaluating.execute(self.graph, inputs, evaluating.by_meaning, reference=reference)
+        return execute(self.graph, inputs, by_meaning, reference_evaluator() if reference else None)
 
     def check(
         self, inputs: Mapping[str, Any] | Sequence[Any], tolerance: float | None = None
@@ -82,32 +86,48 @@ class Network:
         device: Device | str | None = None,
         reference: bool = False,
     ) -> dict[str, NDArray[Any]]:
-        """All outputs by name, computed on a device, one kernel call after another.
+        """All outputs by name, computed on a device.
 
-        Each distinct program is compiled once, as its first candidate (`lp.compile`), and kept
-        until `close`. Tensors are copied to the device and back for each operation.
+        Each distinct program is compiled once, as its first candidate, with the tensors in one
+        arena (`plan` chooses among measured candidates). Kernels and constants stay on the device
+        until `close`.
         """
+        target = device if isinstance(device, Device) else find_device(device)
+        key = target.fingerprint, target.ordinal, reference
+        if key not in self._runners:
+            options = firsts(target)
+            modules = {o.name: options(o)[0].module for o in self if o.program is not None}
+            layout = layout_of(self.graph, modules, alignment_of(target))
+            evaluator = reference_evaluator() if reference else None
+            self._runners[key] = Runner(self.graph, modules, layout, target, evaluator)
+        return self._runners[key].run(inputs)
 
-        def step(
-            _: Operation, program: Program, arrays: Sequence[NDArray[Any]]
-        ) -> Sequence[NDArray[Any]]:
-            found = self._kernel(program, device)(*arrays)
-            return [*found] if isinstance(found, tuple) else [found]
+    def plan(
+        self,
+        db: Sequence[str | Path] = (),
+        *,
+        device: Device | str | None = None,
+        memory_limit: int | None = None,
+    ) -> Plan:
+        """The fastest plan within a limit of device memory in bytes (docs/networks.md).
 
-        return by_onnx("evaluating").execute(self.graph, inputs, step, reference=reference)
-
-    def _kernel(self, program: Program, device: Device | str | None) -> Kernel:
-        """The kernel of a program on a device."""
-        key = id(program), str(device)
-        if key not in self._kernels:
-            self._kernels[key] = compile_to_kernel(program, device=device)
-        return self._kernels[key]
+        `db` are campaigns of the network's programs, whose measured candidates are chosen from; a
+        program without one has its first candidate. ConstraintRefused if no plan is within the
+        limit, and LiftError if the solver is needed and not installed.
+        """
+        target = device if isinstance(device, Device) else find_device(device)
+        return plan_of(self.graph, target, measured(map(Path, db), target), memory_limit)
 
     def close(self) -> None:
-        """Frees the kernels that `run` compiled."""
-        for kernel in self._kernels.values():
-            kernel.close()
-        self._kernels.clear()
+        """Frees the device memory that `run` uses."""
+        for runner in self._runners.values():
+            runner.close()
+        self._runners.clear()
+
+
+def reference_evaluator() -> Reference:
+    """ONNX's reference evaluator, for operations without a program."""
+    return by_onnx("evaluating").by_reference
 
 
 def by_onnx(module: str) -> Any:

@@ -7,6 +7,7 @@ OpenCL driver.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -109,9 +110,42 @@ class Module:
         del data["source"]
         return data
 
+    @classmethod
+    def of_manifest(cls, source: str, data: Mapping[str, Any]) -> Module:
+        """The module with this source and this manifest, as `manifest_json` writes it."""
+        buffers = (
+            Buffer(b["name"], b["role"], b["scalar"], tuple(b["shape"]), b["bytes"], b["slot"])
+            for b in data["buffers"]
+        )
+        launches = (
+            Launch(
+                one["function"],
+                tuple(one["arguments"]),
+                tuple(one["global_size"]),
+                None if one["local_size"] is None else tuple(one["local_size"]),
+                one["phase"],
+            )
+            for one in data["launches"]
+        )
+        return cls(
+            data["name"],
+            source,
+            tuple(buffers),
+            tuple(launches),
+            tuple(map(_names, data["parameters"])),
+            _names(data["result"]),
+            MemoryFigures(**data["memory"]),
+            tuple(data.get("extensions", ())),
+        )
+
     def manifest_json(self) -> str:
         """The manifest as text, stable byte for byte."""
         return json.dumps(self.manifest(), indent=2, sort_keys=True) + "\n"
+
+
+def _names(data: Any) -> Names:
+    """Names of buffers from JSON, which has lists in place of tuples."""
+    return data if isinstance(data, str) else tuple(map(_names, data))
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Launcher:
                 events.append(cl.enqueue_nd_range_kernel(queue, kernel, size, group))
             queue.finish()
             taken = time.perf_counter_ns() - start
-            return [_nanoseconds(event) for event in events], taken
+            return [nanoseconds(event) for event in events], taken
         except cl.Error as error:
             raise self._refused(launches, events, error) from error
 
@@ -79,7 +79,7 @@ class Launcher:
         """The error of the launch that failed: the first whose event reports it or is missing."""
         for launch, event in zip(launches, events, strict=False):
             try:
-                _nanoseconds(event)
+                nanoseconds(event)
             except cl.Error as own:
                 return refused(self._device, self._spell(launch), own)
         if len(events) < len(launches):
@@ -90,7 +90,7 @@ class Launcher:
         return f"{spell(launch)} of {self._module.name}"
 
 
-def _nanoseconds(event: cl.Event) -> int:
+def nanoseconds(event: cl.Event) -> int:
     """The duration of a launch by the device's clock, once it is over.
 
     For a failed launch, Intel's `finish` reports nothing and the profile is wrong; only `wait`

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 import weakref
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -82,6 +83,25 @@ class Session:
         loaded = self._made(module, program, seconds, log, room)
         self._loaded.add(loaded)
         return loaded
+
+    @property
+    def opened(self) -> OpenDevice:
+        """The device with its context and queue."""
+        return self._open
+
+    def built(self, module: Module) -> Any:
+        """The built program of a module. Raises what `load` raises."""
+        self._check(module)
+        return self._program(module, None)[0]
+
+    def kernels(
+        self, module: Module, program: Any, launches: Sequence[Launch]
+    ) -> dict[Launch, cl.Kernel]:
+        """New kernels of a built program, for launches; refused if the device cannot run one."""
+        kernels = {launch: _kernel(program, launch.function) for launch in launches}
+        for launch, kernel in kernels.items():
+            self._check_launch(module, launch, kernel)
+        return kernels
 
     def binary(self, module: Module) -> Binary:
         """The driver's binary of a module, for another session of the same device to load.
@@ -161,9 +181,7 @@ class Session:
         self, module: Module, program: Any, seconds: float, log: str, room: Room | None = None
     ) -> Loaded:
         """A module with the kernels of a built program; refused if the device cannot run one."""
-        kernels = {launch: _kernel(program, launch.function) for launch in module.launches}
-        for launch, kernel in kernels.items():
-            self._check_launch(module, launch, kernel)
+        kernels = self.kernels(module, program, module.launches)
         memory = Allocations(self._open, module, room)
         launcher = Launcher(self._open, module, kernels, memory)
         return Loaded(self._open, module, memory, launcher, seconds, log)

@@ -77,7 +77,7 @@ from tests.cli.test_cli import FILES
 from tests.cli.test_cli import REFUSALS as COMMANDS
 from tests.constraints.examples import four_stages
 from tests.constraints.skeletons import doubling
-from tests.errors import boards, embedded, gradients, mistakes, networks, transforms
+from tests.errors import boards, embedded, gradients, mistakes, networks, plans, transforms
 from tests.explore.clusters import cluster
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
@@ -92,6 +92,7 @@ CASES: dict[str, Case] = (
     | gradients.CASES
     | mistakes.CASES
     | networks.CASES
+    | plans.CASES
     | transforms.CASES
 )
 
@@ -399,6 +400,9 @@ loaded(
     "launch_that_the_driver_refuses",
     lambda m: m.run({"x": X[:21]}),
     lambda: single(SIZED, local=(3,), n=21),
+)
+CASES["plan_with_a_launch_that_the_driver_refuses"] = lambda _: plans.launched(
+    single(SIZED, local=(3,), n=21)
 )
 loaded(
     "argument_that_the_driver_refuses",

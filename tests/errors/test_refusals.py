@@ -32,7 +32,11 @@ def said(error: BaseException, folder: Path) -> str:
     """A message without what differs from machine to machine and from run to run."""
     message = str(error).partition("\n")[0] if isinstance(error, BuildFailed) else str(error)
     text = f"{type(error).__name__}: {message}\n".replace(str(folder), "FOLDER")
-    for part in sorted({p for d in devices() for p in (d.name, d.platform)}, key=len, reverse=True):
+    for part in sorted(
+        {p for d in devices() for p in (d.name, d.platform, d.driver_version)},
+        key=len,
+        reverse=True,
+    ):
         text = text.replace(part, "...")
     text = re.sub(r"(?<=(?:cases|oards)\.py:)\d+", lambda n: "N" * len(n[0]), text)
     text = re.sub(r"\b[0-9a-f]{12}\b", "0123456789ab", text)

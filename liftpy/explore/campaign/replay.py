@@ -12,6 +12,8 @@ from liftpy.errors import StoreRefused, a_few
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.space.candidate import Candidate, steps_text
+from liftpy.explore.space.settings import Settings
+from liftpy.ir.expr import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
@@ -50,23 +52,33 @@ def stored_candidate(store: CampaignReader, row: Row) -> Candidate:
 
     Raises StoreRefused if this liftpy does not derive its skeleton.
     """
+    where = f"candidate {row.id} of {store.path}"
     program = parse(store.identity.text)
-    skeleton = skeleton_named(program, row.skeleton)
+    return named_candidate(program, row.skeleton, row.assignment, where, row.ordinal)
+
+
+def named_candidate(
+    program: Program, key: str, assignment: Settings, where: str, ordinal: int = -1
+) -> Candidate:
+    """The candidate of a program by the key of its skeleton and its sizes; messages say `where`.
+
+    Raises StoreRefused if this liftpy does not derive the skeleton.
+    """
+    skeleton = skeleton_named(program, key)
     if skeleton is None:
         known = [other.key for other in skeletons(program)]
         raise StoreRefused(
-            f"candidate {row.id} of {store.path} has the skeleton {row.skeleton}, which this "
-            f"liftpy does not derive; it derives: {a_few(alike(row.skeleton, known))}"
+            f"{where} has the skeleton {key}, which this liftpy does not derive; it derives: "
+            f"{a_few(alike(key, known))}"
         )
-    sizes = {p.name: row.assignment.get(p.name) for p in skeleton.parameters}
+    sizes = {p.name: assignment.get(p.name) for p in skeleton.parameters}
     missing = [name for name, value in sizes.items() if not isinstance(value, int)]
     if missing:
         raise StoreRefused(
-            f"candidate {row.id} of {store.path} has no value for {', '.join(missing)}: another "
-            "version of liftpy made it"
+            f"{where} has no value for {', '.join(missing)}: another version of liftpy made it"
         )
     given = tuple((name, value) for name, value in sizes.items() if isinstance(value, int))
-    return Candidate(program, skeleton, given, row.ordinal)
+    return Candidate(program, skeleton, given, ordinal)
 
 
 def replay(path: Path, id_: str) -> Replay:

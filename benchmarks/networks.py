@@ -1,0 +1,164 @@
+"""Times networks with random weights: liftpy's plans and ONNX Runtime, in turns.
+
+    python benchmarks/networks.py NETWORK [--size N] [--db FILE ...] [--repeats N]
+
+NETWORK is squeezenet, mobilenet or resnet50; --size is the height and width of the image. Plans
+choose among the candidates of the campaigns; without any, each operation has its first candidate.
+The outputs are compared with ONNX Runtime's, if it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+from turns import host, turn
+
+import liftpy as lp
+
+
+class Building:
+    """A model under construction: a tensor is its name and number of channels."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.nodes: list[Any] = []
+        self.weights: list[Any] = []
+
+    def node(self, operator: str, inputs: list[str], **given: Any) -> str:
+        name = f"{operator.lower()}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, inputs, [f"{name}_out"], name=name, **given))
+        return f"{name}_out"
+
+    def weight(self, *shape: int) -> str:
+        name = f"w{len(self.weights)}"
+        scale = np.sqrt(2 / max(1, np.prod(shape[1:])))
+        array = (self.rng.standard_normal(shape) * scale).astype(np.float32)
+        self.weights.append(numpy_helper.from_array(array, name))
+        return name
+
+    def conv(
+        self,
+        x: str,
+        channels: tuple[int, int],
+        kernel: int,
+        stride: int = 1,
+        groups: int = 1,
+        *,
+        relu: bool = True,
+    ) -> str:
+        before, after = channels
+        w = self.weight(after, before // groups, kernel, kernel)
+        made = self.node(
+            "Conv",
+            [x, w, self.weight(after)],
+            pads=[kernel // 2] * 4,
+            strides=[stride] * 2,
+            group=groups,
+        )
+        return self.node("Relu", [made]) if relu else made
+
+    def pool(self, x: str) -> str:
+        return self.node("MaxPool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+
+    def model(self, y: str, size: int, name: str) -> Any:
+        pooled = self.node("GlobalAveragePool", [y])
+        self.nodes.append(helper.make_node("Flatten", [pooled], ["y"], name="flatten"))
+        image = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, size, size])
+        result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, None])
+        graph = helper.make_graph(self.nodes, name, [image], [result], self.weights)
+        opsets = [helper.make_opsetid("", 21)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def squeezenet(size: int) -> Any:
+    """SqueezeNet 1.1: squeeze to few channels, expand by 1x1 and 3x3, concatenate."""
+    b = Building()
+    x, before = b.pool(b.conv("x", (3, 64), 3, 2)), 64
+    for k, (squeeze, expand) in enumerate(
+        [(16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 256), (64, 256)]
+    ):
+        if k in {2, 4}:
+            x = b.pool(x)
+        s = b.conv(x, (before, squeeze), 1)
+        both = [b.conv(s, (squeeze, expand), 1), b.conv(s, (squeeze, expand), 3)]
+        x, before = b.node("Concat", both, axis=1), 2 * expand
+    return b.model(b.conv(x, (before, 1000), 1), size, "squeezenet")
+
+
+def mobilenet(size: int) -> Any:
+    """MobileNet v1: depthwise 3x3, then 1x1."""
+    b = Building()
+    x, before = b.conv("x", (3, 32), 3, 2), 32
+    for after, stride in [
+        (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2),
+        (1024, 1),
+    ]:  # fmt: skip
+        x = b.conv(x, (before, before), 3, stride, groups=before)
+        x, before = b.conv(x, (before, after), 1), after
+    return b.model(b.conv(x, (before, 1000), 1, relu=False), size, "mobilenet")
+
+
+def resnet50(size: int) -> Any:
+    """ResNet-50: bottlenecks of 1x1, 3x3 and 1x1 beside a shortcut."""
+    b = Building()
+    x, before = b.pool(b.conv("x", (3, 64), 7, 2)), 64
+    for width, count, first in [(64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)]:
+        for k in range(count):
+            stride, after = first if k == 0 else 1, 4 * width
+            inner = b.conv(b.conv(x, (before, width), 1), (width, width), 3, stride)
+            outer = b.conv(inner, (width, after), 1, relu=False)
+            short = b.conv(x, (before, after), 1, stride, relu=False) if k == 0 else x
+            x, before = b.node("Relu", [b.node("Add", [outer, short])]), after
+    return b.model(b.conv(x, (before, 1000), 1, relu=False), size, "resnet50")
+
+
+NETWORKS: dict[str, Callable[[int], Any]] = {
+    "squeezenet": squeezenet,
+    "mobilenet": mobilenet,
+    "resnet50": resnet50,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("network", choices=NETWORKS)
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--db", nargs="*", default=[])
+    parser.add_argument("--repeats", type=int, default=15)
+    given = parser.parse_args()
+    model = NETWORKS[given.network](given.size)
+    plan = lp.network(model).plan(given.db)
+    x = plan.random_inputs()
+    found = plan.run(x)["y"]
+    runs = {"liftpy": host(lambda: plan.run(x))}
+    try:
+        import onnxruntime  # noqa: PLC0415  it is compared with if it is there
+    except ImportError:
+        print("ONNX Runtime is not installed: only liftpy is timed")
+    else:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), providers=["CPUExecutionProvider"]
+        )
+        wanted = session.run(None, x)[0]
+        error = np.abs(found - wanted).max() / np.abs(wanted).max()
+        print(f"the largest difference is {error:.1e} of the largest value")
+        assert error < 1e-4, error
+        runs["ONNX Runtime"] = host(lambda: session.run(None, x))
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(given.repeats):
+        for name, run in runs.items():
+            times[name].append(turn(run)["wall"])
+    for name, walls in times.items():
+        print(f"{name:14}{statistics.median(walls) / 1e6:10.3f} ms")
+    p = plan.point
+    print(f"arena {p.arena} bytes, at least {p.bound}; constants {p.constants} bytes")
+    plan.close()
+
+
+if __name__ == "__main__":
+    main()

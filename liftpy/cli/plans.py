@@ -1,0 +1,263 @@
+"""plan: a plan of an ONNX model; and the runs of plans."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.markup import escape
+from rich.table import Table
+
+from liftpy.cli.options import DeviceName, JsonFlag, SizeOption, sizes
+from liftpy.cli.screen import note, say, show, show_json
+from liftpy.errors import ArgumentRefused, plural
+from liftpy.explore.report.wording import in_bytes, in_time
+from liftpy.files.writing import write_file
+from liftpy.networks.network import network
+from liftpy.networks.plan import Plan, Profile, load
+from liftpy.networks.planning import Point
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("plan")(plan_model)
+
+
+def plan_model(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX model.")],
+    *,
+    size: SizeOption = None,
+    db: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--db",
+            metavar="FILE",
+            help="A campaign of a node (`explore model.onnx:NODE`), whose measured candidates may "
+            "be chosen; may be repeated.",
+        ),
+    ] = None,
+    memory_limit: Annotated[
+        int | None,
+        typer.Option(
+            "--memory-limit", metavar="BYTES", min=1, help="Limit on the arena and the constants."
+        ),
+    ] = None,
+    device: DeviceName = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE.plan", help="The file for the plan."),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """A candidate for each operation of a model, an order, and one arena; the front of plans."""
+    found = network(model, sizes(size)).plan(db or (), device=device, memory_limit=memory_limit)
+    plan = found.timed()
+    if output is not None:
+        plan.save(output)
+        note(f"{plan.graph.name}: {output}")
+    if json:
+        show_json(as_data(plan))
+        return
+    tell_front(plan)
+    tell_choices(plan)
+
+
+def tell_front(plan: Plan) -> None:
+    """Prints the front of time and memory, with the chosen plan marked."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("time", "memory", "arena", "lower bound", "constants"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for point in dict.fromkeys([*plan.front, plan.point]):
+        marks = ["chosen"] if point == plan.point else []
+        marks += [] if point.proved else ["not proved to be best"]
+        table.add_row(
+            "?" if point.time_ns is None else in_time(point.time_ns),
+            in_bytes(point.memory),
+            in_bytes(point.arena),
+            in_bytes(point.bound),
+            in_bytes(point.constants),
+            ", ".join(marks),
+        )
+    show(table)
+
+
+def tell_choices(plan: Plan) -> None:
+    """Prints the candidate, the time and the places of each operation."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("operation", overflow="fold")
+    table.add_column("time", justify="right")
+    table.add_column("results at", justify="right")
+    table.add_column("scratch at", justify="right")
+    table.add_column("candidate", overflow="fold")
+    for operation in plan.graph.operations:
+        choice = plan.choices[operation.name]
+        table.add_row(
+            escape(operation.name),
+            "?" if choice.time_ns is None else in_time(choice.time_ns),
+            " ".join(str(plan.layout.tensors[n]) for n in operation.outputs),
+            str(plan.layout.scratch.get(operation.name, "")),
+            escape(choice.skeleton),
+        )
+    show(table)
+
+
+def as_data(plan: Plan) -> dict[str, Any]:
+    """A plan as JSON, without expressions and constants."""
+    return {
+        "network": plan.graph.name,
+        "device": plan.device.to_json(),
+        "chosen": point_data(plan.point),
+        "front": [point_data(point) for point in plan.front],
+        "operations": [
+            {
+                "operation": o.name,
+                "skeleton": plan.choices[o.name].skeleton,
+                "assignment": plan.choices[o.name].assignment,
+                "time_ns": plan.choices[o.name].time_ns,
+                "offsets": {n: plan.layout.tensors[n] for n in o.outputs},
+                "scratch": plan.layout.scratch.get(o.name),
+            }
+            for o in plan.graph.operations
+        ],
+    }
+
+
+def point_data(point: Point) -> dict[str, Any]:
+    """The costs of a plan as JSON."""
+    return {
+        "time_ns": point.time_ns,
+        "memory": point.memory,
+        "arena": point.arena,
+        "lower_bound": point.bound,
+        "constants": point.constants,
+        "proved": point.proved,
+    }
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+def run_plan(
+    file: Path,
+    given: Mapping[str, NDArray[Any]],
+    device: str | None,
+    output: Path | None,
+    *,
+    check: bool,
+    profile: bool,
+    remeasure: bool,
+    json: bool,
+) -> None:
+    """`liftpy run FILE.plan`: runs a plan on given arrays, and random numbers for other inputs."""
+    with load(file, device, remeasure=remeasure) as plan:
+        if unknown := sorted(given.keys() - {*plan.graph.inputs}):
+            raise ArgumentRefused(
+                f"{plan.graph.name} has no input {', '.join(unknown)}; it takes: "
+                f"{', '.join(plan.graph.inputs)}"
+            )
+        inputs = {**plan.random_inputs(), **given}
+        errors = plan.check(inputs) if check else {}
+        found = plan.run(inputs)
+        times = plan.profile(inputs)
+        if output is not None:
+            save(output, found)
+        if remeasure:
+            plan.save(file)
+        if json:
+            show_json(run_data(plan, found, times, errors))
+            return
+        if profile:
+            tell_profile(times)
+        tell_run(plan, found, times, errors)
+
+
+def save(path: Path, results: Mapping[str, NDArray[Any]]) -> None:
+    """Writes results: one as .npy, or any number by name as .npz."""
+    file = io.BytesIO()
+    if path.suffix == ".npz":
+        np.savez(file, allow_pickle=False, **results)
+    elif len(results) == 1:
+        np.save(file, next(iter(results.values())))
+    else:
+        raise ArgumentRefused(
+            f"{path} cannot hold {plural(len(results), 'output')}: name a file that ends in .npz"
+        )
+    write_file(path, file.getvalue())
+
+
+def tell_profile(times: Profile) -> None:
+    """Prints a row for each operation."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("operation", overflow="fold")
+    for heading in ("time", "share", "predicted", "live bytes"):
+        table.add_column(heading, justify="right")
+    for row in times.rows:
+        table.add_row(
+            escape(row.operation),
+            in_time(row.time_ns),
+            f"{row.share:.1%}",
+            "?" if row.predicted_ns is None else in_time(row.predicted_ns),
+            str(row.live_bytes),
+        )
+    show(table)
+
+
+def tell_run(
+    plan: Plan,
+    found: Mapping[str, NDArray[Any]],
+    times: Profile,
+    errors: Mapping[str, float],
+) -> None:
+    """Prints what a run took, and its results."""
+    say(f"{plan.graph.name} on {plan.device.label}")
+    predicted = times.predicted_ns
+    ratio = (
+        ""
+        if predicted is None
+        else f", {times.time_ns / max(1, predicted):.2f} of the predicted {in_time(predicted)}"
+    )
+    say(f"time    {in_time(times.time_ns)}{ratio}; on the host {in_time(times.host_ns)}")
+    p = plan.point
+    say(
+        f"memory  {in_bytes(p.memory)}: arena {in_bytes(p.arena)} (at least {in_bytes(p.bound)}), "
+        f"constants {in_bytes(p.constants)}"
+    )
+    for name, array in found.items():
+        error = f", error {errors[name]:.1e}" if name in errors else ""
+        say(f"output  {name} {list(array.shape)}{error}")
+
+
+def run_data(
+    plan: Plan,
+    found: Mapping[str, NDArray[Any]],
+    times: Profile,
+    errors: Mapping[str, float],
+) -> dict[str, Any]:
+    """A run as JSON."""
+    rows: Sequence[dict[str, Any]] = [
+        {
+            "operation": row.operation,
+            "time_ns": row.time_ns,
+            "share": row.share,
+            "predicted_ns": row.predicted_ns,
+            "live_bytes": row.live_bytes,
+        }
+        for row in times.rows
+    ]
+    return {
+        "network": plan.graph.name,
+        "device": plan.device.to_json(),
+        "time_ns": times.time_ns,
+        "host_ns": times.host_ns,
+        "predicted_ns": times.predicted_ns,
+        "plan": point_data(plan.point),
+        "operations": rows,
+        "outputs": {name: list(array.shape) for name, array in found.items()},
+        "errors": dict(errors),
+    }

@@ -1,0 +1,35 @@
+"""The largest difference of two results, relative to the largest value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from liftpy.ir.types import FLOATS, ScalarType
+from liftpy.networks.executing import Array
+
+TOLERANCES = {"f16": 4e-3, "f32": 1e-4, "f64": 1e-10}
+"""The largest difference of results, relative to the largest absolute value of the tensor."""
+
+
+def errors_of(t: ScalarType, got: Array, wanted: Array) -> Array:
+    """The difference of each element relative to the largest finite value; 0 where both are NaN.
+
+    Integers and booleans differ by 0 or infinity.
+    """
+    if t not in FLOATS:
+        return np.where(got == wanted, 0.0, np.inf)
+    with np.errstate(all="ignore"):
+        a, b = got.astype(np.float64), np.asarray(wanted).astype(np.float64)
+        finite = np.abs(b[np.isfinite(b)])
+        scale = float(finite.max()) if finite.size and finite.max() > 0 else 1.0
+        errors = np.asarray(np.abs(a - b) / scale)  # NumPy makes a scalar of rank 0
+        errors[(a == b) | (np.isnan(a) & np.isnan(b))] = 0
+        errors[np.isnan(errors)] = np.inf
+    return errors
+
+
+def tolerance_of(t: ScalarType, given: float | None) -> float:
+    """The tolerance for results of a type."""
+    if t not in FLOATS:
+        return 0.0
+    return TOLERANCES[t.name] if given is None else given

@@ -1,0 +1,96 @@
+"""A network computed operation by operation, with arrays in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liftpy.errors import ArgumentRefused, NetworkRefused, plural
+from liftpy.ir.expr import Program
+from liftpy.networks.graph import Graph, Operation, listed
+from liftpy.semantics.evaluate import evaluate
+from liftpy.semantics.operations import DTYPES
+
+Array = NDArray[Any]
+Step = Callable[[Operation, Program, Sequence[Array]], Sequence[Array]]
+"""Computes an operation's outputs by its program, from its inputs."""
+Reference = Callable[[Graph, Operation, Mapping[str, Array]], Sequence[Array]]
+"""Computes the outputs of an operation without a program, from all arrays that it reads."""
+
+
+def by_meaning(_: Operation, program: Program, arrays: Sequence[Array]) -> Sequence[Array]:
+    """The outputs of an operation by the meaning of its program."""
+    found = evaluate(program, *arrays)
+    return [np.asarray(part) for part in (found if isinstance(found, tuple) else (found,))]
+
+
+def given_inputs(graph: Graph, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Array]:
+    """The inputs by name; ArgumentRefused if one is missing, unknown, or of another type."""
+    if not isinstance(inputs, Mapping):
+        if len(inputs) != len(graph.inputs):
+            raise ArgumentRefused(
+                f"{graph.name} takes {plural(len(graph.inputs), 'input')}, got {len(inputs)}\n"
+                f"  its inputs are: {', '.join(graph.inputs) or 'none'}"
+            )
+        inputs = dict(zip(graph.inputs, inputs, strict=True))
+    missing = [name for name in graph.inputs if name not in inputs]
+    unknown = sorted(inputs.keys() - {*graph.inputs})
+    if missing or unknown:
+        what = f"misses {', '.join(missing)}" if missing else f"has no input {', '.join(unknown)}"
+        raise ArgumentRefused(
+            f"{graph.name} {what}\n  its inputs are: {', '.join(graph.inputs) or 'none'}"
+        )
+    found = {name: np.asarray(inputs[name]) for name in graph.inputs}
+    for name, array in found.items():
+        if name not in graph.tensors:
+            continue  # of a type that the language does not have: only the reference reads it
+        tensor = graph.tensors[name]
+        wanted = np.dtype(DTYPES[tensor.type.name])
+        if array.shape != tensor.shape or array.dtype != wanted:
+            raise ArgumentRefused(
+                f"{name} needs {wanted} numbers of shape {tensor.shape}, "
+                f"got {array.dtype} of shape {array.shape}"
+            )
+    return found
+
+
+def check_programs(graph: Graph) -> None:
+    """NetworkRefused if operations have no program."""
+    if graph.unsupported:
+        raise NetworkRefused(
+            f"{graph.name} has {plural(len(graph.unsupported), 'node')} without a program:\n"
+            f"{listed(graph.unsupported)}\n  with reference=True, ONNX's reference evaluator "
+            "computes them",
+            graph.unsupported,
+        )
+
+
+def execute(
+    graph: Graph,
+    inputs: Mapping[str, Any] | Sequence[Any],
+    step: Step,
+    reference: Reference | None = None,
+) -> dict[str, Array]:
+    """Computes all outputs, operation by operation; a tensor is freed after its last reader.
+
+    NetworkRefused if operations have no program, unless `reference` computes these.
+    """
+    if reference is None:
+        check_programs(graph)
+    held = given_inputs(graph, inputs)
+    held |= graph.constants
+    place = {name: k for k, o in enumerate(graph.operations) for name in o.reads}
+    for k, operation in enumerate(graph.operations):
+        if operation.program is None:
+            found = reference(graph, operation, held) if reference is not None else ()
+        else:
+            arrays = [held[name] for name in operation.inputs]
+            found = step(operation, operation.program, arrays)
+        held |= dict(zip(operation.outputs, found, strict=True))
+        for name in {*operation.reads} - {*graph.outputs}:
+            if place.get(name) == k and name in held and name not in graph.constants:
+                del held[name]
+    return {name: held[name] for name in graph.outputs}

@@ -1,0 +1,109 @@
+"""The candidates that a plan may choose for an operation: the first one, or those of campaigns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from liftpy.constraints.device import Device
+from liftpy.errors import StoreRefused
+from liftpy.explore.campaign.reading import CampaignReader
+from liftpy.explore.exploring import candidate_of
+from liftpy.explore.space.candidate import program_text
+from liftpy.explore.space.settings import Settings
+from liftpy.explore.space.version import VERSION
+from liftpy.ir.expr import Program
+from liftpy.networks.graph import Operation
+from liftpy.opencl.kernel import Module
+from liftpy.pipeline import compile_candidate
+
+
+@dataclass(frozen=True)
+class Option:
+    """A candidate of an operation's program: its skeleton and assignment, and its kernels.
+
+    `time_ns` is the sum of its kernels' median times; None if it was not measured.
+    """
+
+    skeleton: str
+    assignment: Settings
+    time_ns: int | None
+    module: Module
+
+
+Options = Callable[[Operation], Sequence[Option]]
+"""From an operation with a program to its candidates, at least one."""
+
+
+def firsts(device: Device) -> Options:
+    """Options that are the first candidate of each program, not measured."""
+    known: dict[Program, Option] = {}
+
+    def options(operation: Operation) -> Sequence[Option]:
+        program = operation.program
+        if program is None:
+            return []
+        if program not in known:
+            found = candidate_of(program, device, {})
+            module = compile_candidate(found.skeleton, found.point)
+            known[program] = Option(found.skeleton.key, found.assignment, None, module)
+        return [known[program]]
+
+    return options
+
+
+def measured(paths: Iterable[Path], device: Device) -> Options:
+    """Options that are the candidates measured on a device in campaigns; firsts for other programs.
+
+    StoreRefused for a campaign of another device, driver or version of liftpy.
+    """
+    by_text: dict[str, list[Option]] = {}
+    for path in paths:
+        with CampaignReader.read(path) as store:
+            _check(store, device)
+            found = by_text.setdefault(store.identity.text, [])
+            for row in store.rows():
+                if row.outcome == "measured" and row.device == device.fingerprint:
+                    source, manifest = store.kernels(row.id)
+                    if source is not None and manifest is not None:
+                        module = Module.of_manifest(source, json.loads(manifest))
+                        found.append(Option(row.skeleton, row.assignment, row.time_ns, module))
+    other = firsts(device)
+
+    def options(operation: Operation) -> Sequence[Option]:
+        program = operation.program
+        known = [] if program is None else by_text.get(program_text(program), [])
+        return known or other(operation)
+
+    return options
+
+
+def _check(store: CampaignReader, device: Device) -> None:
+    """Refuses a campaign whose times are not those of this device and version."""
+    identity = store.identity
+    if identity.version != VERSION:
+        raise StoreRefused(
+            f"{store.path} has times of liftpy {identity.version}, and this is {VERSION}: explore "
+            "again, or plan with that version"
+        )
+    if device.fingerprint not in {d.fingerprint for d in identity.devices}:
+        known = ", ".join(f"{d.platform}: {d.name} ({d.driver_version})" for d in identity.devices)
+        raise StoreRefused(
+            f"{store.path} has times of {known}, and the plan is for {device.platform}: "
+            f"{device.name} ({device.driver_version}); choose that device, or explore on this one"
+        )
+
+
+def undominated(options: Sequence[Option], costs: Mapping[int, tuple[Any, ...]]) -> list[Option]:
+    """The options that none beats: `costs` has the costs of each by position; less is better.
+
+    Of equal ones, the first is kept.
+    """
+    kept: list[int] = []
+    for k in sorted(range(len(options)), key=lambda k: (*costs[k], k)):
+        if not any(all(a <= b for a, b in zip(costs[j], costs[k], strict=True)) for j in kept):
+            kept.append(k)
+    return [options[k] for k in kept]

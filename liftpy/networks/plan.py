@@ -1,0 +1,395 @@
+"""`Plan`: a network with a candidate for each operation and a place for each tensor."""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from liftpy.constraints.device import Device
+from liftpy.errors import InternalError, LiftError, StoreRefused, plural
+from liftpy.explore.campaign.replay import named_candidate
+from liftpy.explore.space.space import Space
+from liftpy.explore.space.version import VERSION
+from liftpy.files.writing import write_file
+from liftpy.language.entry import entry
+from liftpy.networks.arena import aligned, conflict
+from liftpy.networks.comparing import errors_of, tolerance_of
+from liftpy.networks.executing import Array, by_meaning, execute
+from liftpy.networks.graph import Graph
+from liftpy.networks.layout import Layout, blocks_of, constant_bytes, layout_of
+from liftpy.networks.options import Options, firsts
+from liftpy.networks.plan_file import Choice, PlanData, decoded, encoded
+from liftpy.networks.planning import Point, planned, solved
+from liftpy.networks.running import Runner
+from liftpy.opencl.arguments import DTYPES
+from liftpy.opencl.devices import devices, find_device
+from liftpy.opencl.kernel import Module, flat
+from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate
+
+REPEATS, WARMUP = 7, 2
+
+
+@dataclass(frozen=True)
+class OperationTime:
+    """A row of a profile: the median time in ns, its share of the sum, and the predicted time.
+
+    `live_bytes` are the bytes of the arena that are in use while the operation runs.
+    """
+
+    operation: str
+    time_ns: int
+    share: float
+    predicted_ns: int | None
+    live_bytes: int
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The times of a plan: a row for each operation, in order.
+
+    `time_ns` is the sum of the rows and `predicted_ns` that of the plan's own times, if all were
+    measured; `host_ns` is the median time of a run on the host, without copies.
+    """
+
+    rows: tuple[OperationTime, ...]
+    time_ns: int
+    host_ns: int
+    predicted_ns: int | None
+
+
+class Plan:
+    """A network ready to run on a device: `net.plan()` makes it, `lp.load` reads it from a file.
+
+    plan = net.plan(db=["conv1.db"], memory_limit=4_000_000)
+    plan.save("model.plan")
+    outputs = lp.load("model.plan").run({"x": x})
+    """
+
+    def __init__(self, data: PlanData, modules: Mapping[str, Module] | None = None) -> None:
+        self.data = data
+        self._modules = modules
+        self._runner: Runner | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """The operations in the order of execution, and the tensors."""
+        return self.data.graph
+
+    @property
+    def choices(self) -> Mapping[str, Choice]:
+        """The candidate of each operation."""
+        return self.data.choices
+
+    @property
+    def layout(self) -> Layout:
+        """The offsets of tensors and scratch in the arena."""
+        return self.data.layout
+
+    @property
+    def point(self) -> Point:
+        """The costs of the plan."""
+        return self.data.point
+
+    @property
+    def front(self) -> tuple[Point, ...]:
+        """The costs of the plans among which this one was chosen."""
+        return self.data.front
+
+    @property
+    def device(self) -> Device:
+        """The device that it is made for."""
+        return self.data.device
+
+    def __repr__(self) -> str:
+        p = self.point
+        return (
+            f"<Plan of {self.graph.name} on {self.device.name}: "
+            f"{plural(len(self.graph.operations), 'operation')}, arena {p.arena} bytes, constants "
+            f"{p.constants} bytes>"
+        )
+
+    @property
+    def predicted_ns(self) -> int | None:
+        """The sum of the measured times of all kernels; None if an operation was not measured."""
+        return self.point.time_ns
+
+    @property
+    def modules(self) -> Mapping[str, Module]:
+        """The kernels of each operation, derived from its candidate.
+
+        StoreRefused if they are not those that the plan was made for.
+        """
+        if self._modules is None:
+            made: dict[tuple[int, str, str], Module] = {}
+            found: dict[str, Module] = {}
+            for operation in self.graph.operations:
+                program, choice = operation.program, self.choices[operation.name]
+                if program is None:
+                    continue
+                key = id(program), choice.skeleton, repr(sorted(choice.assignment.items()))
+                if key not in made:
+                    where = f"operation {operation.name} of the plan of {self.graph.name}"
+                    named = named_candidate(program, choice.skeleton, choice.assignment, where)
+                    space = Space.of(program, self.device, [named.skeleton])
+                    candidate = space.exactly(named.assignment)
+                    made[key] = compile_candidate(candidate.skeleton, candidate.point)
+                if digest(made[key]) != choice.kernels:
+                    raise StoreRefused(
+                        f"operation {operation.name} of the plan of {self.graph.name} has other "
+                        "kernels than when it was planned: plan again with this liftpy"
+                    )
+                found[operation.name] = made[key]
+            self._modules = found
+        return self._modules
+
+    def runner(self) -> Runner:
+        """What runs the plan: device memory, uploaded constants and built kernels, made once."""
+        if self._runner is None:
+            self._runner = Runner(self.graph, self.modules, self.layout, self.device)
+        return self._runner
+
+    def run(
+        self, inputs: Mapping[str, Any] | Sequence[Any], *, poison: bool = False
+    ) -> dict[str, Array]:
+        """All outputs by name; `inputs` are arrays by name, or in the order of the inputs.
+
+        A repeated call copies inputs and outputs and launches the kernels. With `poison`, memory
+        that was not written is NaN.
+        """
+        return self.runner().run(inputs, poison=poison)
+
+    def check(
+        self, inputs: Mapping[str, Any] | Sequence[Any], tolerance: float | None = None
+    ) -> dict[str, float]:
+        """The largest error of each output against the meaning of the network, in NumPy.
+
+        Errors are relative to the largest value of the output. The run is one with `poison`.
+        Raises LiftError if an error exceeds the tolerance, which depends on the type by default.
+        """
+        found = self.run(inputs, poison=True)
+        wanted = execute(self.graph, inputs, by_meaning)
+        errors: dict[str, float] = {}
+        for name, array in wanted.items():
+            t = self.graph.tensors[name].type
+            errors[name] = float(errors_of(t, found[name], array).max())
+            allowed = tolerance_of(t, tolerance)
+            if not errors[name] <= allowed:
+                raise LiftError(
+                    f"output {name} of {self.graph.name} differs from its meaning by "
+                    f"{errors[name]:.3g} of its largest value; the tolerance is {allowed:g}"
+                )
+        return errors
+
+    def profile(
+        self,
+        inputs: Mapping[str, Any] | Sequence[Any] | None = None,
+        repeats: int = REPEATS,
+        warmup: int = WARMUP,
+    ) -> Profile:
+        """Measured times of each operation: medians of repeated runs after a warm-up.
+
+        Without inputs, they are random numbers (seed 0).
+        """
+        given = self.random_inputs() if inputs is None else inputs
+        times = self.runner().profile(given, repeats, warmup)
+        live = live_bytes(self.graph, self.layout, self.modules)
+        medians = {
+            o.name: round(statistics.median(sum(one.kernels[o.name]) for one in times))
+            for o in self.graph.operations
+        }
+        total = sum(medians.values())
+        rows = tuple(
+            OperationTime(name, t, t / max(1, total), self.choices[name].time_ns, live[name])
+            for name, t in medians.items()
+        )
+        host = round(statistics.median(one.host_ns for one in times))
+        return Profile(rows, total, host, self.predicted_ns)
+
+    def remeasured(self, device: Device | None = None) -> Plan:
+        """The same candidates with a layout and times of this device, or of another one."""
+        target = self.device if device is None else device
+        modules = self.modules
+        layout = layout_of(self.graph, modules, alignment_of(target), solved)
+        choices = {n: replace(c, time_ns=None) for n, c in self.choices.items()}
+        point = Point(None, layout.bytes, self.point.constants, layout.bound, proved=False)
+        data = replace(
+            self.data, choices=choices, layout=layout, point=point, device=target, version=VERSION
+        )
+        return Plan(data, modules).timed()
+
+    def timed(self) -> Plan:
+        """The same plan with times of the operations that were not measured, from runs."""
+        if all(c.time_ns is not None for c in self.choices.values()):
+            return self
+        times = {row.operation: row.time_ns for row in self.profile().rows}
+        choices = {
+            n: c if c.time_ns is not None else replace(c, time_ns=times[n])
+            for n, c in self.choices.items()
+        }
+        point = replace(self.point, time_ns=sum(c.time_ns or 0 for c in choices.values()))
+        self.close()
+        return Plan(replace(self.data, choices=choices, point=point, front=(point,)), self.modules)
+
+    def random_inputs(self, seed: int = 0) -> dict[str, Array]:
+        """Random numbers for all inputs: normally distributed floats, and integers of 0 and 1."""
+        rng = np.random.default_rng(seed)
+        found: dict[str, Array] = {}
+        for name in self.graph.inputs:
+            tensor = self.graph.tensors[name]
+            t = DTYPES[tensor.type.name]
+            made = rng.standard_normal(tensor.shape)
+            found[name] = np.asarray(made if t.kind == "f" else made > 0).astype(t)
+        return found
+
+    def save(self, path: str | Path) -> None:
+        """Writes the plan to a file, which `lp.load` reads. LiftError if it cannot be written."""
+        write_file(Path(path), encoded(self.data))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Frees the device memory."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+
+def digest(module: Module) -> str:
+    """The sha256 of a module's kernels and manifest."""
+    return hashlib.sha256(f"{module.source}\0{module.manifest_json()}".encode()).hexdigest()
+
+
+def alignment_of(device: Device) -> int:
+    """The alignment of offsets in device memory, in bytes."""
+    with Session(device) as session:
+        return session.opened.alignment
+
+
+def plan_of(
+    graph: Graph, device: Device, options: Options | None = None, memory_limit: int | None = None
+) -> Plan:
+    """The fastest plan of a network within a limit; the options are first candidates by default."""
+    found = planned(graph, options or firsts(device), alignment_of(device), memory_limit)
+    choices = {
+        name: Choice(one.skeleton, one.assignment, one.time_ns, digest(one.module))
+        for name, one in found.options.items()
+    }
+    return Plan(
+        PlanData(found.graph, choices, found.layout, found.point, found.front, device, VERSION)
+    )
+
+
+def live_bytes(graph: Graph, layout: Layout, modules: Mapping[str, Module]) -> dict[str, int]:
+    """The bytes of the arena that are in use during each operation."""
+    blocks = blocks_of(graph, modules, layout.alignment)
+    return {
+        o.name: sum(aligned(b.bytes, layout.alignment) for b in blocks if b.first <= k <= b.last)
+        for k, o in enumerate(graph.operations)
+    }
+
+
+@entry("lp.load")
+def load(path: str | Path, device: Device | str | None = None, *, remeasure: bool = False) -> Plan:
+    """The plan in a file, ready to run on the device that it was made for.
+
+    With `remeasure`, it may be of another device, driver or version: it gets a layout for `device`,
+    and its kernels are timed there. StoreRefused for a file that is damaged or no plan, whose
+    layout is not valid, or whose device is not there.
+
+        outputs = lp.load("model.plan").run({"x": x})
+    """
+    path = Path(path)
+    data = decoded(path)
+    if not remeasure and data.version != VERSION:
+        raise StoreRefused(
+            f"{path} is a plan of liftpy {data.version}, and this is {VERSION}: plan again, or "
+            f"{AGAIN}"
+        )
+    target = _target(path, data.device, device, remeasure=remeasure)
+    plan = Plan(replace(data, device=target))
+    try:
+        wrong = verified(data, plan.modules)
+    except (LiftError, InternalError) as error:
+        raise StoreRefused(f"{path} is not a valid plan: {error}") from error
+    if wrong is not None:
+        raise StoreRefused(f"{path} is not a valid plan: {wrong}")
+    if remeasure:
+        return plan.remeasured(target)
+    if data.layout.alignment % alignment_of(target):
+        raise StoreRefused(
+            f"{path} has offsets at multiples of {data.layout.alignment} bytes, and {target.name} "
+            f"needs {alignment_of(target)}: {AGAIN}"
+        )
+    return plan
+
+
+AGAIN = "load it with remeasure=True (--remeasure)"
+"""What accepts a plan of another device or version."""
+
+
+def _target(path: Path, own: Device, given: Device | str | None, *, remeasure: bool) -> Device:
+    """The device to run on. StoreRefused if it is not the plan's, unless it is measured again."""
+    if given is None and not remeasure:
+        alike = [d for d in devices() if d.fingerprint == own.fingerprint]
+        target = alike[0] if alike else find_device()
+    else:
+        target = given if isinstance(given, Device) else find_device(given)
+    if not remeasure and target.fingerprint != own.fingerprint:
+        raise StoreRefused(
+            f"{path} is a plan for {own.label} with driver {own.driver_version}, and this is "
+            f"{target.label} with driver {target.driver_version}: plan again, or {AGAIN}"
+        )
+    return target
+
+
+def verified(data: PlanData, modules: Mapping[str, Module]) -> str | None:
+    """What is wrong with a plan whose operations have these kernels; None if nothing is.
+
+    The arrays of kernels are those of the tensors, and what is in use at the same time is in
+    different places.
+    """
+    graph, layout = data.graph, data.layout
+    for o in graph.operations:
+        module = modules[o.name]
+        names = (*flat(module.parameters), *flat(module.result))
+        tensors = (*o.inputs, *o.outputs)
+        if len(names) != len(tensors):
+            return f"{o.name} has {len(tensors)} tensors, its program {len(names)}"
+        for buffer, name in zip(map(module.buffer, names), tensors, strict=True):
+            tensor = graph.tensors[name]
+            if (buffer.shape, buffer.scalar) != (tensor.shape, tensor.type.name):
+                return (
+                    f"{name} is {tensor.type}{list(tensor.shape)}, and {o.name} has "
+                    f"{buffer.scalar}{list(buffer.shape)}"
+                )
+            if buffer.role == "constant" and tensor.value is None:
+                return f"{name} is a constant of {o.name}, and has no value"
+    blocks = blocks_of(graph, modules, layout.alignment)
+    offsets = {f"tensor {n}": at for n, at in layout.tensors.items()}
+    offsets |= {f"scratch of {n}": at for n, at in layout.scratch.items()}
+    if missing := sorted({b.name for b in blocks} - offsets.keys()):
+        return f"it has no offset for {missing[0]}"
+    if wrong := conflict(blocks, offsets, layout.bytes, layout.alignment):
+        return wrong
+    if data.point.constants != constant_bytes(graph, modules):
+        return (
+            f"its constants have {constant_bytes(graph, modules)} bytes, not {data.point.constants}"
+        )
+    return None

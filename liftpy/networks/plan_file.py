@@ -1,0 +1,338 @@
+"""Plans as files: a header, a checksum, JSON with a schema, and the constants as bytes.
+
+    8 bytes     LIFTPLAN
+    4 bytes     the version of the format, little-endian as all numbers
+    32 bytes    the sha256 of everything that follows
+    8 bytes     the length of the JSON text
+    the JSON text, in UTF-8
+    the constants, one after another, each in C order
+
+The file holds expressions and assignments, from which kernels are derived when it is loaded; it
+holds no code. Their checksums are compared with those in the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from liftpy.constraints.device import Device
+from liftpy.errors import LiftError, StoreRefused
+from liftpy.explore.space.candidate import program_text
+from liftpy.explore.space.settings import Settings
+from liftpy.files.reading import opened
+from liftpy.ir.expr import Program
+from liftpy.ir.types import SCALARS
+from liftpy.language.text.program import parse
+from liftpy.memory import available
+from liftpy.networks.graph import Graph, Operation, Tensor
+from liftpy.networks.layout import Layout
+from liftpy.networks.planning import Point
+from liftpy.opencl.arguments import DTYPES
+
+MAGIC = b"LIFTPLAN"
+FORMAT = 1
+HEADER = len(MAGIC) + 4 + 32 + 8
+
+Name = Annotated[str, StringConstraints(max_length=4096)]
+LongText = Annotated[str, StringConstraints(max_length=1 << 22)]
+Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Natural = Annotated[int, Field(ge=0, le=2**60)]
+Nanoseconds = Annotated[int, Field(ge=0, le=10**15)]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The candidate of an operation: `kernels` is the sha256 of its kernels and manifest.
+
+    `time_ns` is the sum of its kernels' times; None if it was not measured.
+    """
+
+    skeleton: str
+    assignment: Settings
+    time_ns: int | None
+    kernels: str
+
+
+@dataclass(frozen=True)
+class PlanData:
+    """What a plan consists of. `graph` has the order of execution, `choices` are by operation.
+
+    `front` are the costs of other plans too. `version` is that of liftpy.
+    """
+
+    graph: Graph
+    choices: Mapping[str, Choice]
+    layout: Layout
+    point: Point
+    front: tuple[Point, ...]
+    device: Device
+    version: str
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class TensorFields(_Strict):
+    """A tensor: an `offset` in the arena, or `constant`, an offset in the part with constants."""
+
+    name: Name
+    type: Literal["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"]
+    shape: Annotated[list[Annotated[int, Field(ge=0, le=2**40)]], Field(max_length=64)]
+    offset: Natural | None = None
+    constant: Natural | None = None
+
+
+class OperationFields(_Strict):
+    """An operation: its program by number, its candidate, and the names of its tensors."""
+
+    name: Name
+    operator: Name
+    program: Natural
+    inputs: Annotated[list[Name], Field(max_length=1 << 16)]
+    outputs: Annotated[list[Name], Field(max_length=1 << 16)]
+    skeleton: LongText
+    assignment: dict[Name, int | Name]
+    time_ns: Nanoseconds | None
+    kernels: Hash
+    scratch: Natural | None
+
+
+class PointFields(_Strict):
+    """The costs of a plan."""
+
+    time_ns: Nanoseconds | None
+    arena: Natural
+    constants: Natural
+    bound: Natural
+    proved: bool
+
+
+class PlanFields(_Strict):
+    """A plan without the values of constants."""
+
+    network: Name
+    version: Name
+    device: dict[Name, Any]
+    programs: Annotated[list[LongText], Field(max_length=1 << 16)]
+    operations: Annotated[list[OperationFields], Field(max_length=1 << 16)]
+    tensors: Annotated[list[TensorFields], Field(max_length=1 << 20)]
+    inputs: Annotated[list[Name], Field(max_length=1 << 16)]
+    outputs: Annotated[list[Name], Field(max_length=1 << 16)]
+    alignment: Annotated[int, Field(ge=1, le=1 << 20)]
+    point: PointFields
+    front: Annotated[list[PointFields], Field(max_length=1 << 12)]
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def encoded(plan: PlanData) -> bytes:
+    """A plan as the contents of a file."""
+    graph, layout = plan.graph, plan.layout
+    numbers = {id(program): k for k, program in enumerate(graph.programs)}
+    used = {n for o in graph.operations for n in (*o.inputs, *o.outputs)}
+    used |= {*graph.inputs, *graph.outputs}
+    parts: list[bytes] = []
+    tensors: list[dict[str, Any]] = []
+    at = 0
+    for name in sorted(used):
+        tensor = graph.tensors[name]
+        tensors.append({"name": name, "type": tensor.type.name, "shape": list(tensor.shape)})
+        if tensor.value is not None:
+            parts.append(np.ascontiguousarray(tensor.value).tobytes())
+            tensors[-1]["constant"] = at
+            at += len(parts[-1])
+        elif name in layout.tensors:
+            tensors[-1]["offset"] = layout.tensors[name]
+    data = {
+        "network": graph.name,
+        "version": plan.version,
+        "device": plan.device.to_json(),
+        "programs": [program_text(program) for program in graph.programs],
+        "operations": [
+            {
+                "name": o.name,
+                "operator": o.operator,
+                "program": numbers[id(o.program)],
+                "inputs": list(o.inputs),
+                "outputs": list(o.outputs),
+                "skeleton": plan.choices[o.name].skeleton,
+                "assignment": dict(plan.choices[o.name].assignment),
+                "time_ns": plan.choices[o.name].time_ns,
+                "kernels": plan.choices[o.name].kernels,
+                "scratch": layout.scratch.get(o.name),
+            }
+            for o in graph.operations
+        ],
+        "tensors": tensors,
+        "inputs": list(graph.inputs),
+        "outputs": list(graph.outputs),
+        "alignment": layout.alignment,
+        "point": _point(plan.point),
+        "front": [_point(point) for point in plan.front],
+    }
+    text = json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
+    rest = b"".join([len(text).to_bytes(8, "little"), text, *parts])
+    return b"".join([MAGIC, FORMAT.to_bytes(4, "little"), hashlib.sha256(rest).digest(), rest])
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return {name: getattr(point, name) for name in PointFields.model_fields}
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def decoded(path: Path) -> PlanData:
+    """The plan in a file. StoreRefused for a file that is damaged or no plan.
+
+    Its graph is consistent; candidates and offsets are not checked here.
+    """
+    fields, constants = _parts(path)
+    try:
+        device = Device.from_json(fields.device)
+        graph = _graph(path, fields, constants)
+    except (TypeError, ValueError) as error:
+        raise StoreRefused(f"{path} is not a valid plan: {error}") from error
+    front = tuple(map(_costs, fields.front))
+    return PlanData(
+        graph,
+        _choices(fields),
+        _layout(fields),
+        _costs(fields.point),
+        front,
+        device,
+        fields.version,
+    )
+
+
+def _parts(path: Path) -> tuple[PlanFields, bytes]:
+    """The fields of a plan and its constants. StoreRefused for a damaged file."""
+    with opened(path, available(), StoreRefused) as file:
+        data = file.read()
+    if data[: len(MAGIC)] != MAGIC or len(data) < HEADER:
+        raise StoreRefused(f"{path} is not a plan: `liftpy plan MODEL -o {path}` makes one")
+    version = int.from_bytes(data[8:12], "little")
+    if version != FORMAT:
+        raise StoreRefused(f"{path} has format {version} of plans, and this liftpy reads {FORMAT}")
+    if hashlib.sha256(data[44:]).digest() != data[12:44]:
+        raise StoreRefused(f"{path} is damaged: it does not match its checksum")
+    length = int.from_bytes(data[44:HEADER], "little")
+    if length > len(data) - HEADER:
+        raise StoreRefused(f"{path} is damaged: its text would have {length} bytes")
+    try:
+        fields = PlanFields.model_validate_json(data[HEADER : HEADER + length])
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise StoreRefused(f"{path} is not a valid plan: {where}: {first['msg']}") from error
+    return fields, data[HEADER + length :]
+
+
+def _graph(path: Path, fields: PlanFields, constants: bytes) -> Graph:
+    """The graph of a plan; ValueError if names or types do not fit."""
+    programs = [_program(path, text) for text in fields.programs]
+    producers = {n: o.name for o in fields.operations for n in o.outputs}
+    readers: dict[str, list[str]] = {}
+    for o in fields.operations:
+        for n in dict.fromkeys(o.inputs):
+            readers.setdefault(n, []).append(o.name)
+    tensors = {
+        t.name: Tensor(
+            t.name,
+            cast("Any", SCALARS[t.type]),
+            tuple(t.shape),
+            producers.get(t.name),
+            tuple(readers.get(t.name, ())),
+            _constant(t, constants),
+            t.name in fields.outputs,
+        )
+        for t in fields.tensors
+    }
+    operations = tuple(
+        Operation(
+            o.name, o.operator, tuple(o.inputs), tuple(o.outputs), _at(programs, o.program), b"",
+            tuple(o.inputs), tuple(o.outputs),
+        )
+        for o in fields.operations
+    )  # fmt: skip
+    graph = Graph(
+        fields.network, operations, tensors, {}, tuple(fields.inputs), tuple(fields.outputs), {}, {}
+    )
+    _check_order(graph)
+    return graph
+
+
+def _program(path: Path, text: str) -> Program:
+    try:
+        return parse(text)
+    except LiftError as error:
+        raise StoreRefused(f"{path} is not a valid plan: it has no program: {error}") from error
+
+
+def _at(programs: list[Program], k: int) -> Program:
+    if k >= len(programs):
+        raise ValueError(f"it has {len(programs)} programs, and an operation has number {k}")
+    return programs[k]
+
+
+def _constant(t: TensorFields, constants: bytes) -> Any:
+    """The value of a constant."""
+    if t.constant is None:
+        return None
+    size = math.prod(t.shape) * DTYPES[t.type].itemsize
+    if t.constant + size > len(constants):
+        raise ValueError(f"the constant {t.name} is not in the file")
+    found = np.frombuffer(constants, DTYPES[t.type], math.prod(t.shape), t.constant)
+    return found.reshape(t.shape)
+
+
+def _check_order(graph: Graph) -> None:
+    """ValueError unless each operation reads what is there, by the types of its program."""
+    if len({o.name for o in graph.operations}) < len(graph.operations):
+        raise ValueError("two operations have one name")
+    known = {*graph.inputs} | {n for n, t in graph.tensors.items() if t.value is not None}
+    for name in (*graph.inputs, *graph.outputs):
+        if name not in graph.tensors:
+            raise ValueError(f"it has no tensor {name}")
+    for o in graph.operations:
+        if o.program is None or not known >= {*o.inputs}:
+            raise ValueError(f"{o.name} reads a tensor that is not written before")
+        if missing := {*o.outputs} - graph.tensors.keys() or known & {*o.outputs}:
+            raise ValueError(f"{o.name} cannot write {', '.join(sorted(missing))}")
+        if len(o.program.params) != len(o.inputs):
+            raise ValueError(f"{o.name} has {len(o.inputs)} inputs, its program another number")
+        known |= {*o.outputs}
+    if not known >= {*graph.outputs}:
+        raise ValueError("no operation writes an output")
+
+
+def _choices(fields: PlanFields) -> dict[str, Choice]:
+    return {
+        o.name: Choice(o.skeleton, o.assignment, o.time_ns, o.kernels) for o in fields.operations
+    }
+
+
+def _layout(fields: PlanFields) -> Layout:
+    return Layout(
+        {t.name: t.offset for t in fields.tensors if t.offset is not None},
+        {o.name: o.scratch for o in fields.operations if o.scratch is not None},
+        fields.point.arena,
+        fields.point.bound,
+        fields.point.proved,
+        fields.alignment,
+    )
+
+
+def _costs(point: PointFields) -> Point:
+    return Point(point.time_ns, point.arena, point.constants, point.bound, point.proved)

@@ -1,0 +1,234 @@
+"""Plans: one candidate for each operation, an order, and offsets; the front of time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from liftpy.errors import ConstraintRefused
+from liftpy.explore.measure.pareto import front
+from liftpy.explore.optional import needing
+from liftpy.networks.arena import Block, aligned
+from liftpy.networks.executing import check_programs
+from liftpy.networks.graph import Graph
+from liftpy.networks.layout import (
+    Layout,
+    constant_bytes,
+    constant_items,
+    footprint,
+    layout_of,
+    resident,
+)
+from liftpy.networks.options import Option, Options, undominated
+from liftpy.networks.ordering import ordered
+
+POINTS = 16
+"""The number of steps of memory in which the front is searched."""
+
+ROUNDS = 20
+"""How often a selection is sought again because its arena is larger than its lower bound."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A plan by its costs. `time_ns` is None if an operation was not measured.
+
+    `arena` and `constants` are bytes of device memory, `bound` is the largest sum of live bytes.
+    `proved`: no plan in this order is faster and needs no more memory.
+    """
+
+    time_ns: int | None
+    arena: int
+    constants: int
+    bound: int
+    proved: bool
+
+    @property
+    def memory(self) -> int:
+        """All bytes of device memory."""
+        return self.arena + self.constants
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The options that were chosen for a graph in its order, their layout, and the front."""
+
+    graph: Graph
+    options: Mapping[str, Option]
+    layout: Layout
+    point: Point
+    front: tuple[Point, ...]
+    order_proved: bool
+
+
+def solved(blocks: Sequence[Block], bound: int, hint: Mapping[str, int]) -> Any:
+    """The smallest arena by the solver, which is imported when first needed."""
+    return solver().smallest(blocks, bound, hint)
+
+
+def solver() -> Any:
+    """The module with the solver; LiftError with what to install if there is none."""
+    return needing("ortools", "plan", "liftpy.networks.solver", "choosing the best plan")
+
+
+def planned(
+    graph: Graph, options: Options, alignment: int, memory_limit: int | None = None
+) -> Planned:
+    """The fastest plan within a limit of device memory in bytes, and the front.
+
+    NetworkRefused if operations have no program; ConstraintRefused if no plan is within the limit.
+    """
+    check_programs(graph)
+    found = {o.name: options(o) for o in graph.operations}
+    scratch = [
+        min((footprint(one.module, alignment).scratch for one in found[o.name]), default=0)
+        for o in graph.operations
+    ]
+    sizes = {n: aligned(graph.tensors[n].bytes, alignment) for n in resident(graph)}
+    order = ordered(graph, sizes, scratch)
+    graph = replace(graph, operations=tuple(graph.operations[k] for k in order.positions))
+    choosing = _Choosing(graph, [found[o.name] for o in graph.operations], alignment)
+    chosen, points = choosing.front(memory_limit)
+    modules, layout, point = choosing.costs(chosen)
+    return Planned(graph, modules, layout, point, points, order.proved)
+
+
+Selection = tuple[int, ...]
+
+
+class _Choosing:
+    """The selection of options for a graph in its order."""
+
+    def __init__(self, graph: Graph, options: Sequence[Sequence[Option]], alignment: int) -> None:
+        self.graph = graph
+        self.alignment = alignment
+        self.options = [
+            undominated(own, {j: self._figures(k, one) for j, one in enumerate(own)})
+            for k, own in enumerate(options)
+        ]
+        self._known: dict[Selection, tuple[Mapping[str, Option], Layout, Point]] = {}
+        self._proved: dict[Selection, bool] = {}
+        self._cuts: list[Any] = []
+        self._exact = True  # whether all cuts are of proved placements
+
+    def _items(self, k: int, option: Option) -> dict[Any, int]:
+        return constant_items(self.graph, [(self.graph.operations[k], option.module)])
+
+    def _figures(self, k: int, option: Option) -> tuple[int, int, int]:
+        scratch = footprint(option.module, self.alignment).scratch
+        return option.time_ns or 0, scratch, sum(self._items(k, option).values())
+
+    @cached_property
+    def _live(self) -> list[int]:
+        """The bytes of the arena that tensors take during each operation."""
+        found = [0] * len(self.graph.operations)
+        for name in resident(self.graph):
+            first, last = self.graph.lifetimes[name]
+            for k in range(first, min(last + 1, len(found))):
+                found[k] += aligned(self.graph.tensors[name].bytes, self.alignment)
+        return found
+
+    def costs(self, chosen: Selection) -> tuple[Mapping[str, Option], Layout, Point]:
+        """The options of a selection by operation, their layout and their costs."""
+        if chosen not in self._known:
+            named = {
+                o.name: self.options[k][j]
+                for k, (o, j) in enumerate(zip(self.graph.operations, chosen, strict=True))
+            }
+            modules = {name: option.module for name, option in named.items()}
+            layout = layout_of(self.graph, modules, self.alignment, solved)
+            times = [option.time_ns for option in named.values()]
+            point = Point(
+                sum(t for t in times if t is not None) if None not in times else None,
+                layout.bytes,
+                constant_bytes(self.graph, modules),
+                layout.bound,
+                layout.proved and self._proved.get(chosen, True),
+            )
+            self._known[chosen] = named, layout, point
+        return self._known[chosen]
+
+    def memory(self, chosen: Selection) -> int:
+        """All bytes of device memory of a selection."""
+        return self.costs(chosen)[2].memory
+
+    def best(self, limit: int | None, *, least_memory: bool = False) -> Selection | None:
+        """The fastest selection within a limit, or the one of least memory; None if there is none.
+
+        The solver knows a lower bound of each arena. Where a placement needs more than that and
+        exceeds the limit, the selection and those that are no better are excluded.
+        """
+        if all(len(own) == 1 for own in self.options):
+            only = (0,) * len(self.options)
+            return only if limit is None or self.memory(only) <= limit else None
+        module = solver()
+        costs = [
+            [
+                module.Costs(
+                    one.time_ns or 0,
+                    footprint(one.module, self.alignment).scratch,
+                    self._items(k, one),
+                )
+                for one in own
+            ]
+            for k, own in enumerate(self.options)
+        ]
+        for _ in range(ROUNDS):
+            found = module.select(costs, self._live, limit, self._cuts, least_memory=least_memory)
+            if found is None:
+                return None
+            chosen, proved = found
+            self._proved[chosen] = proved and self._exact
+            if limit is None or self.memory(chosen) <= limit:
+                return chosen
+            layout = self.costs(chosen)[1]
+            self._cuts.append(module.Cut(chosen, layout.bytes))
+            self._exact = self._exact and layout.proved
+        return None
+
+    def front(self, memory_limit: int | None) -> tuple[Selection, tuple[Point, ...]]:
+        """The fastest selection within the limit, and the points of the front that were found."""
+        least = self._least()
+        fastest = self.best(None) or least
+        chosen = fastest
+        if memory_limit is not None and self.memory(fastest) > memory_limit:
+            within = self.best(memory_limit)
+            if within is None:
+                self._refuse(least, memory_limit)
+            else:
+                chosen = within
+        found = dict.fromkeys([fastest, chosen, least])
+        step = max(1, -(-(self.memory(fastest) - self.memory(least)) // POINTS))
+        limit = self.memory(fastest) - step
+        while limit > self.memory(least):
+            following = self.best(limit)
+            if following is None:
+                break
+            found[following] = None
+            limit = min(limit, self.memory(following)) - step
+        points = [self.costs(one)[2] for one in found]
+        unmeasured = any(p.time_ns is None for p in points)
+        kept = points[:1] if unmeasured else front(points, lambda p: (p.time_ns or 0, p.memory))
+        return chosen, tuple(dict.fromkeys(kept))
+
+    def _least(self) -> Selection:
+        """The selection of least memory."""
+        least = self.best(None, least_memory=True) or (0,) * len(self.options)
+        point = self.costs(least)[2]
+        while point.arena > point.bound:  # another may have a smaller arena, with a larger bound
+            other = self.best(point.memory - 1, least_memory=True)
+            if other is None:
+                break
+            least, point = other, self.costs(other)[2]
+        return least
+
+    def _refuse(self, least: Selection, limit: int) -> None:
+        point = self.costs(least)[2]
+        raise ConstraintRefused(
+            f"no plan of {self.graph.name} fits {limit} bytes of device memory: the least is "
+            f"{point.memory}, an arena of {point.arena} (at least {point.bound}, the largest sum "
+            f"of live bytes) and {point.constants} of constants\n"
+            f"  give --memory-limit {point.memory} or more, or candidates with less scratch (--db)"
+        )

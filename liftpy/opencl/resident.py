@@ -1,0 +1,178 @@
+"""Modules whose buffers are given places in shared device memory, launched one after another.
+
+Unlike a loaded module (liftpy/opencl/loaded.py), these have no memory of their own: what one module
+writes, another reads where it is. Nothing is copied between launches.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from liftpy.errors import DeviceRefused
+from liftpy.opencl.arguments import check_times, spell
+from liftpy.opencl.driver import cl, refusal, refused
+from liftpy.opencl.kernel import Launch, Module, Phase
+from liftpy.opencl.launching import nanoseconds
+from liftpy.opencl.session import Session
+
+UNWRITTEN = np.array(0xFF, np.uint8)
+"""The byte of memory that has not been written in a checked run: NaN in every type of floats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an array is: `bytes` bytes from `offset` of the allocation `memory`."""
+
+    memory: str
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Armed:
+    """The launches of one phase of a module, with kernels whose arguments are set."""
+
+    module: Module
+    launches: tuple[Launch, ...]
+    kernels: tuple[tuple[Any, tuple[int, ...], tuple[int, ...] | None], ...]
+
+
+class Resident:
+    """Allocations by name on one device, and launches on places in them; use it in a `with`.
+
+    A module's kernels are built once, however often it is armed. `alignment` is that of offsets.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.device = session.device
+        self._session = session
+        self._queue = session.opened.queue
+        self._memories: dict[str, Any] = {}
+        self._regions: dict[Place, Any] = {}
+        self._programs: dict[Module, Any] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def alignment(self) -> int:
+        """The alignment of offsets in bytes."""
+        return self._session.opened.alignment
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all allocations."""
+        return sum(int(memory.size) for memory in self._memories.values())
+
+    # --- memory -----------------------------------------------------------------------------------
+
+    def allocate(self, memory: str, size: int) -> None:
+        """Makes an allocation. DeviceRefused if the device has no such memory."""
+        where = f"{self.device.name} ({self.device.platform})"
+        if size > self.device.largest_buffer:
+            raise DeviceRefused(
+                f"{memory} needs a buffer of {size} bytes; {where} allows at most "
+                f"{self.device.largest_buffer} bytes in one buffer"
+            )
+        with refusal(self.device, f"{size} bytes for {memory}"):
+            flags = cl.mem_flags.READ_WRITE
+            self._memories[memory] = cl.Buffer(self._session.opened.context, flags, size=size)
+
+    def release(self, memory: str) -> None:
+        """Frees an allocation."""
+        for place in [place for place in self._regions if place.memory == memory]:
+            self._regions.pop(place).release()
+        self._memories.pop(memory).release()
+
+    def close(self) -> None:
+        """Frees everything; the kernels stay built."""
+        for memory in tuple(self._memories):
+            self.release(memory)
+
+    def write(self, place: Place, array: np.ndarray, *, wait: bool = True) -> None:
+        """Copies a contiguous array to a place; without `wait`, the array must stay until then."""
+        with refusal(self.device, f"to copy an array to {place.memory}"):
+            cl.enqueue_copy(self._queue, self._at(place), array, is_blocking=wait)
+
+    def read(self, place: Place, array: np.ndarray) -> None:
+        """Copies a place to a contiguous array, once what was queued before is over."""
+        with refusal(self.device, f"to copy an array from {place.memory}"):
+            cl.enqueue_copy(self._queue, array, self._at(place))
+
+    def spoil(self, place: Place) -> None:
+        """Fills a place with `UNWRITTEN`."""
+        with refusal(self.device, f"to fill {place.memory}"):
+            cl.enqueue_fill_buffer(self._queue, self._at(place), UNWRITTEN, 0, place.bytes)
+
+    def _at(self, place: Place) -> Any:
+        """The sub-buffer of a place."""
+        if place not in self._regions:
+            with refusal(self.device, f"a part of {place.memory}"):
+                whole = self._memories[place.memory]
+                self._regions[place] = whole.get_sub_region(place.offset, place.bytes)
+        return self._regions[place]
+
+    # --- launches ---------------------------------------------------------------------------------
+
+    def armed(self, module: Module, phase: Phase, places: Mapping[str, Place]) -> Armed:
+        """The launches of a phase of a module, whose buffers are at `places` by name."""
+        launches = tuple(launch for launch in module.launches if launch.phase == phase)
+        if module not in self._programs:
+            self._programs[module] = self._session.built(module)
+        made = self._session.kernels(module, self._programs[module], launches)
+        for launch, kernel in made.items():
+            with refusal(self.device, f"the arguments of {spell(launch)} of {module.name}"):
+                kernel.set_args(*(self._at(places[name]) for name in launch.arguments))
+        kernels = tuple((made[x], x.global_size, x.local_size) for x in launches)
+        return Armed(module, launches, kernels)
+
+    def launch(self, parts: Sequence[Armed]) -> tuple[list[list[int]], int]:
+        """Runs all launches to the end: nanoseconds of each by part, and the host's in total.
+
+        DeviceRefused for the launch that failed.
+        """
+        queue = self._queue
+        flat = [one for part in parts for one in part.kernels]
+        events: list[Any] = []
+        try:
+            start = time.perf_counter_ns()
+            for kernel, size, group in flat:
+                events.append(cl.enqueue_nd_range_kernel(queue, kernel, size, group))
+            queue.finish()
+            taken = time.perf_counter_ns() - start
+            times = iter([nanoseconds(event) for event in events])
+        except cl.Error as error:
+            raise self._refused(parts, events, error) from error
+        return [[next(times) for _ in part.kernels] for part in parts], taken
+
+    def check(self, parts: Sequence[Armed], times: Sequence[Sequence[int]], host_ns: int) -> None:
+        """Refuse impossible times from `launch`, with ClockRefused."""
+        counted = any(map(any, times))  # a short launch may take no tick of the clock
+        for part, own in zip(parts, times, strict=True):
+            if any(own) or not counted:
+                check_times(part.module, self.device, part.launches, own, host_ns)
+
+    def _refused(self, parts: Sequence[Armed], events: Sequence[Any], error: Any) -> DeviceRefused:
+        """The error of the launch that failed: the first whose event reports it or is missing."""
+        launches = [(part.module, launch) for part in parts for launch in part.launches]
+        for (module, launch), event in zip(launches, events, strict=False):
+            try:
+                nanoseconds(event)
+            except cl.Error as own:
+                return refused(self.device, f"{spell(launch)} of {module.name}", own)
+        module, launch = launches[min(len(events), len(launches) - 1)]
+        return refused(self.device, f"{spell(launch)} of {module.name}", error)

@@ -1,0 +1,109 @@
+"""`liftpy plan`, and `liftpy run` of a plan."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liftpy as lp
+from tests.networks.models import model, node, value
+
+SHAPE = (5, 7)
+
+
+@pytest.fixture
+def file():
+    """A model in the current folder, which is the test's own."""
+    nodes = [node("MatMul", "x w", "m", "mul1"), node("Relu", "m", "r", "relu1")]
+    nodes.append(node("Add", "r b", "y", "add1"))
+    rng = np.random.default_rng(2)
+    made = model(
+        nodes,
+        [value("x", SHAPE)],
+        [value("y", (5, 3))],
+        w=rng.standard_normal((7, 3)).astype(np.float32),
+        b=rng.standard_normal(3).astype(np.float32),
+    )
+    Path("small.onnx").write_bytes(made.SerializeToString())
+    return "small.onnx"
+
+
+def test_a_plan_has_a_front_offsets_and_candidates(liftpy, file, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    said = liftpy("plan", file, "-o", "small.plan")
+    assert said.code == 0, said.err
+    assert "lower bound" in said.out
+    assert "chosen" in said.out
+    rows = {line.split()[0]: line for line in said.out.splitlines() if line}
+    assert "plain" in rows["mul1"]
+    found = liftpy("plan", file, "--json").json
+    assert found["chosen"] in found["front"]
+    assert found["chosen"]["arena"] == found["chosen"]["lower_bound"]
+    assert [o["operation"] for o in found["operations"]] == ["mul1", "relu1", "add1"]
+    assert found["chosen"]["time_ns"] == sum(o["time_ns"] for o in found["operations"])
+    plan = lp.load("small.plan")
+    assert [plan.layout.tensors[n] for n in ("m", "r", "y")] == [
+        next(iter(o["offsets"].values())) for o in found["operations"]
+    ]
+
+
+def test_a_limit_that_no_plan_keeps_is_refused(liftpy, file):
+    said = liftpy("plan", file, "--memory-limit", "100")
+    assert said.code == 1
+    assert "no plan of small fits 100 bytes of device memory" in said.err
+    assert "the largest sum of live bytes" in said.err
+
+
+def test_a_campaign_gives_times_and_candidates(liftpy, file):
+    pytest.importorskip("ortools")
+    done = liftpy("explore", f"{file}:mul1", "--samples", "4", "--db", "mul.db")
+    assert done.code == 0, done.err
+    found = liftpy("plan", file, "--db", "mul.db", "--json")
+    assert found.code == 0, found.err
+    campaign = lp.Campaign.read("mul.db")
+    chosen = next(o for o in found.json["operations"] if o["operation"] == "mul1")
+    assert chosen["time_ns"] in {row.time_ns for row in campaign.rows}
+    assert chosen["skeleton"] in {row.skeleton for row in campaign.rows}
+
+
+def test_a_plan_runs_is_checked_and_profiled(liftpy, file):
+    assert liftpy("plan", file, "-o", "small.plan").code == 0
+    x = np.random.default_rng(4).standard_normal(SHAPE).astype(np.float32)
+    np.save("x.npy", x)
+    said = liftpy("run", "small.plan", "--input", "x=x.npy", "--output", "y.npy", "--check")
+    assert said.code == 0, said.err
+    assert "output  y [5, 3], error" in said.out
+    wanted = lp.network("small.onnx").evaluate([x])["y"]
+    np.testing.assert_allclose(np.load("y.npy"), wanted, rtol=1e-5, atol=1e-6)
+    assert liftpy("run", "small.plan", "--output", "all.npz", "--remeasure").code == 0
+    assert np.load("all.npz")["y"].shape == (5, 3)
+    found = liftpy("run", "small.plan", "--json").json
+    assert [o["operation"] for o in found["operations"]] == ["mul1", "relu1", "add1"]
+    assert "predicted" in liftpy("run", "small.plan", "--profile").out
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["run", "small.plan", "--input", "q=x.npy"], "has no input q; it takes: x"),
+        (["run", "small.plan", "--input", "x=x.npy"], "x needs float32 numbers of shape"),
+        (["run", "none.plan"], "none.plan cannot be read"),
+        (["run", "bad.plan"], "bad.plan is not a plan"),
+    ],
+)
+def test_what_cannot_run_is_refused(liftpy, file, given, message):
+    assert liftpy("plan", file, "-o", "small.plan").code == 0
+    np.save("x.npy", np.zeros(3, np.float32))
+    Path("bad.plan").write_bytes(b"LIFT")
+    said = liftpy(*given)
+    assert said.code == 1
+    assert message in said.err
+
+
+def test_options_of_programs_and_of_plans_are_kept_apart(liftpy):
+    said = liftpy("run", "small.plan", "--set", "kappa=3")
+    assert said.code == 2
+    assert "--set" in said.err
+    said = liftpy("run", "matmul/3x5x7", "--profile")
+    assert said.code == 2
+    assert "it belongs to a plan" in said.err

@@ -1,0 +1,246 @@
+"""Plans: fronts of time and memory, limits, files, and runs."""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import liftpy as lp
+from liftpy.errors import ConstraintRefused, LiftError, NetworkRefused, StoreRefused
+from liftpy.networks.layout import constant_bytes, footprint, layout_of
+from liftpy.networks.options import Option
+from liftpy.networks.plan import load, plan_of
+from liftpy.networks.plan_file import FORMAT, HEADER, MAGIC
+from liftpy.networks.planning import planned
+from liftpy.pipeline import compile_candidate
+from tests.networks.models import model, node, one, value
+
+ALIGNMENT = 256
+SHAPE = (1, 3, 5, 7)
+X = np.random.default_rng(7).standard_normal(SHAPE).astype(np.float32)
+
+
+def network():
+    """Two equal convolutions with different weights, and what follows."""
+    rng = np.random.default_rng(5)
+    weights = {f"w{k}": rng.standard_normal((3, 3, 3, 3)).astype(np.float32) for k in (1, 2)}
+    nodes = [
+        node("Conv", "x w1", "a", "c1", pads=[1, 1, 1, 1]),
+        node("Conv", "a w2", "b", "c2", pads=[1, 1, 1, 1]),
+        node("Add", "a b", "y", "sum"),
+    ]
+    return lp.network(model(nodes, [value("x", SHAPE)], [value("y", SHAPE)], **weights))
+
+
+@pytest.fixture(scope="module")
+def options(device):
+    """Some candidates of each program, with times: what needs more memory is faster."""
+    known = {}
+
+    def found(operation):
+        program = operation.program
+        if program not in known:
+            drawn = lp.space(program, device).sample(8, seed=3)
+            made = [(c, compile_candidate(c.skeleton, c.point)) for c in drawn]
+            known[program] = [
+                Option(c.skeleton.key, c.assignment, cost(m, k), m) for k, (c, m) in enumerate(made)
+            ]
+        return known[program]
+
+    return found
+
+
+def cost(module, k):
+    """An invented time in ns: the more memory, the shorter."""
+    needs = footprint(module, ALIGNMENT)
+    return 100_000 // (1 + needs.scratch // 256 + needs.packed // 64) + 17 * k
+
+
+def every(graph, options):
+    """Time and memory of all selections."""
+    found = []
+    for chosen in itertools.product(*(options(o) for o in graph.operations)):
+        modules = {o.name: c.module for o, c in zip(graph.operations, chosen, strict=True)}
+        size = layout_of(graph, modules, ALIGNMENT).bytes + constant_bytes(graph, modules)
+        found.append((sum(c.time_ns for c in chosen), size))
+    return found
+
+
+def test_the_front_is_that_of_all_selections(options):
+    pytest.importorskip("ortools")
+    graph = network().graph
+    selections = every(graph, options)
+    found = planned(graph, options, ALIGNMENT)
+    assert found.point.proved
+    assert found.order_proved
+    assert (found.point.time_ns, found.point.memory) == min(selections)
+    assert min(p.memory for p in found.front) == min(size for _, size in selections)
+    assert len(found.front) > 2
+    for p in found.front:
+        assert p.time_ns == min(t for t, size in selections if size <= p.memory)
+        assert p.arena >= p.bound
+
+
+def test_limits_are_kept_and_the_plan_is_the_fastest_within_each(options):
+    pytest.importorskip("ortools")
+    graph = network().graph
+    selections = every(graph, options)
+    sizes = sorted({size for _, size in selections})
+    for limit in (sizes[0], sizes[len(sizes) // 2], sizes[-1]):
+        found = planned(graph, options, ALIGNMENT, limit)
+        assert found.point.memory <= limit
+        assert found.point.time_ns == min(t for t, size in selections if size <= limit)
+    with pytest.raises(ConstraintRefused, match=f"the least is {sizes[0]}, an arena of"):
+        planned(graph, options, ALIGNMENT, sizes[0] - 1)
+
+
+def test_a_plan_is_saved_loaded_and_run(device, options, tmp_path):
+    pytest.importorskip("ortools")
+    net = network()
+    plan = plan_of(net.graph, device, options)
+    wanted = net.evaluate([X])["y"]
+    with plan:
+        np.testing.assert_allclose(plan.run([X], poison=True)["y"], wanted, rtol=1e-4, atol=1e-5)
+        assert plan.runner().constant_bytes == plan.point.constants
+    plan.save(tmp_path / "net.plan")
+    with lp.load(tmp_path / "net.plan") as again:
+        assert again.choices == plan.choices
+        assert again.layout == plan.layout
+        assert again.front == plan.front
+        assert again.predicted_ns == sum(c.time_ns for c in plan.choices.values())
+        for k in range(2):
+            x = X * np.float32(k + 1)
+            np.testing.assert_allclose(
+                again.run({"x": x})["y"], net.evaluate([x])["y"], rtol=1e-4, atol=1e-5
+            )
+        assert 0 <= again.check([X])["y"] < 1e-4
+        with pytest.raises(LiftError, match="output y of small differs"):
+            again.check([X], tolerance=0.0)
+        profile = again.profile(repeats=3)
+        assert [row.operation for row in profile.rows] == ["c1", "c2", "sum"]
+        assert sum(row.share for row in profile.rows) == pytest.approx(1)
+        assert profile.time_ns == sum(row.time_ns for row in profile.rows)
+        assert max(row.live_bytes for row in profile.rows) == again.point.bound
+    again.save(tmp_path / "same.plan")
+    assert (tmp_path / "same.plan").read_bytes() == (tmp_path / "net.plan").read_bytes()
+
+
+def test_without_campaigns_the_first_candidates_are_planned_and_measured_later(device):
+    plan = network().plan(device=device)
+    assert plan.predicted_ns is None
+    assert plan.point.proved
+    measured = plan.remeasured()
+    assert measured.predicted_ns == sum(c.time_ns for c in measured.choices.values())
+    assert measured.predicted_ns > 0
+
+
+def test_a_plan_of_another_driver_is_refused_or_measured_again(device, tmp_path):
+    plan = network().plan(device=device)
+    old = dataclasses.replace(device, driver_version="0.9")
+    for data, what in (
+        (dataclasses.replace(plan.data, device=old), "with driver 0.9, and this is"),
+        (dataclasses.replace(plan.data, version="0.0.1"), "is a plan of liftpy 0.0.1"),
+    ):
+        type(plan)(data).save(tmp_path / "old.plan")
+        with pytest.raises(StoreRefused, match=what):
+            load(tmp_path / "old.plan")
+        with load(tmp_path / "old.plan", device, remeasure=True) as again:
+            assert again.predicted_ns > 0
+            np.testing.assert_allclose(
+                again.run([X])["y"], network().evaluate([X])["y"], rtol=1e-4, atol=1e-5
+            )
+
+
+def test_partial_networks_are_refused(device):
+    partial = lp.network(one("Erf", (3,)), partial=True)
+    with pytest.raises(NetworkRefused, match="op"):
+        partial.plan(device=device)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def saved(device, tmp_path_factory):
+    path = tmp_path_factory.mktemp("plans") / "first.plan"
+    network().plan(device=device).save(path)
+    return path.read_bytes()
+
+
+def rewritten(data, change):
+    """A plan's file with changed fields and a right checksum."""
+    length = int.from_bytes(data[44:HEADER], "little")
+    fields = json.loads(data[HEADER : HEADER + length])
+    change(fields)
+    text = json.dumps(fields).encode()
+    rest = len(text).to_bytes(8, "little") + text + data[HEADER + length :]
+    return MAGIC + FORMAT.to_bytes(4, "little") + hashlib.sha256(rest).digest() + rest
+
+
+def test_truncated_and_changed_files_are_refused_in_one_sentence(saved, tmp_path):
+    path = tmp_path / "bad.plan"
+    for cut in (0, 5, 20, HEADER, len(saved) // 2, len(saved) - 1):
+        path.write_bytes(saved[:cut])
+        with pytest.raises(StoreRefused, match=r"is not a plan|is damaged"):
+            load(path)
+    for at in (9, 30, 60, len(saved) - 3):
+        path.write_bytes(saved[:at] + bytes([saved[at] ^ 4]) + saved[at + 1 :])
+        with pytest.raises(StoreRefused, match=r"is damaged|has format"):
+            load(path)
+    with pytest.raises(StoreRefused, match="cannot be read"):
+        load(tmp_path / "none.plan")
+
+
+def operation(fields, k):
+    return fields["operations"][k]
+
+
+def tensor(fields, name):
+    return next(t for t in fields["tensors"] if t["name"] == name)
+
+
+HOSTILE = {
+    "overlap": (
+        lambda f: tensor(f, "a").update(offset=tensor(f, "x")["offset"]),
+        "both are in use",
+    ),
+    "outside": (lambda f: tensor(f, "y").update(offset=1 << 40), "is not within"),
+    "unaligned": (lambda f: tensor(f, "y").update(offset=3), "is not at a multiple"),
+    "no offset": (lambda f: tensor(f, "a").update(offset=None), "no offset for tensor a"),
+    "negative": (lambda f: tensor(f, "a").update(offset=-1), "offset"),
+    "another shape": (lambda f: tensor(f, "a").update(shape=[1, 3, 5, 6]), "a is f32"),
+    "another type": (lambda f: tensor(f, "a").update(type="i32"), "a is i32"),
+    "a huge shape": (lambda f: tensor(f, "w1").update(shape=[1 << 40]), "not in the file"),
+    "no weights": (lambda f: tensor(f, "w1").update(constant=1 << 30), "not in the file"),
+    "too early": (lambda f: f["operations"].reverse(), "not written before"),
+    "twice": (lambda f: operation(f, 1).update(name="c1"), "two operations"),
+    "no program": (lambda f: operation(f, 0).update(program=9), "number 9"),
+    "a wrong program": (lambda f: f["programs"].reverse(), "not a valid plan|other kernels"),
+    "no text": (lambda f: f["programs"].__setitem__(0, "def f("), "it has no program"),
+    "other kernels": (lambda f: operation(f, 0).update(kernels="0" * 64), "other kernels"),
+    "no skeleton": (lambda f: operation(f, 0).update(skeleton="x(y=z)"), "does not derive"),
+    "a field too many": (lambda f: f.update(code="__import__('os')"), "code: Extra inputs"),
+    "no field": (lambda f: f.pop("outputs"), "outputs: Field required"),
+    "no output": (lambda f: f.update(outputs=["q"]), "no tensor q"),
+    "other figures": (lambda f: f["point"].update(constants=1), "its constants have"),
+    "a device": (lambda f: f.update(device={"name": "x"}), "not a valid plan"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_plans_are_refused(case, saved, tmp_path):
+    change, message = HOSTILE[case]
+    path = tmp_path / "bad.plan"
+    path.write_bytes(rewritten(saved, change))
+    with pytest.raises(LiftError, match=message):
+        load(path)
+
+
+def test_the_plan_that_is_not_changed_loads(saved, tmp_path):
+    path = tmp_path / "good.plan"
+    path.write_bytes(rewritten(saved, lambda _: None))
+    with load(path) as plan:
+        assert plan.run([X])["y"].shape == SHAPE

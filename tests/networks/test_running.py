@@ -1,0 +1,171 @@
+"""Networks on devices: tensors that share memory never do while both are in use."""
+
+import random
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import liftpy as lp
+from liftpy.networks.arena import conflict
+from liftpy.networks.executing import by_meaning, execute
+from liftpy.networks.layout import blocks_of, constant_bytes, footprint, layout_of
+from liftpy.networks.options import Option, firsts
+from liftpy.networks.running import Runner
+from liftpy.pipeline import compile_candidate
+from tests.networks.models import model, node, value
+
+ALIGNMENT = 512
+X = np.random.default_rng(7).standard_normal((1, 3, 5, 7)).astype(np.float32)
+
+
+def drawn(seed):
+    """A random network of 5 x 3 tensors: chains, branches that join, several results."""
+    rng = random.Random(seed)
+    lines, names = [], ["x", "z"]
+    for k in range(rng.randint(5, 9)):
+        a, b = rng.choice(names[-3:]), rng.choice(names)
+        lines.append(
+            rng.choice(
+                [
+                    f"t{k} = Relu ({a})",
+                    f"t{k} = Add ({a}, {b})",
+                    f"t{k} = Mul ({a}, w)",
+                    f"t{k} = Sub ({a}, {b})",
+                    f"t{k} = MatMul (m, {a})",
+                ]
+            )
+        )
+        names.append(f"t{k}")
+    results = dict.fromkeys([names[-1], rng.choice(names[2:])])
+    outs = ", ".join(f"float[5, 3] {n}" for n in results)
+    rows = [rng.uniform(-1, 1) for _ in range(25)]
+    weights = ", ".join(f"{rng.uniform(-1, 1):.3f}" for _ in range(15))
+    return lp.network(
+        onnx.parser.parse_model(
+            '<ir_version: 10, opset_import: ["" : 21]>\n'
+            f"drawn (float[5, 3] x, float[5, 3] z) => ({outs})\n"
+            f"<float[5, 3] w = {{{weights}}}, "
+            f"float[5, 5] m = {{{', '.join(f'{r:.3f}' for r in rows)}}}>\n"
+            "{\n" + "\n".join(lines) + "\n}"
+        )
+    )
+
+
+def inputs_of(network, seed=1):
+    rng = np.random.default_rng(seed)
+    graph = network.graph
+    return {n: rng.standard_normal(graph.tensors[n].shape).astype(np.float32) for n in graph.inputs}
+
+
+def agree(network, found, inputs):
+    wanted = execute(network.graph, inputs, by_meaning)
+    assert found.keys() == wanted.keys()
+    for name, array in wanted.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_networks_have_the_values_of_their_meaning(seed, runtime):
+    network = drawn(seed)
+    options = firsts(runtime)
+    modules = {o.name: options(o)[0].module for o in network}
+    layout = layout_of(network.graph, modules, ALIGNMENT)
+    blocks = blocks_of(network.graph, modules, ALIGNMENT)
+    offsets = {f"tensor {n}": at for n, at in layout.tensors.items()}
+    offsets |= {f"scratch of {n}": at for n, at in layout.scratch.items()}
+    assert conflict(blocks, offsets, layout.bytes, ALIGNMENT) is None
+    runner = Runner(network.graph, modules, layout, runtime)
+    for k in range(2):
+        inputs = inputs_of(network, k)
+        agree(network, runner.run(inputs, poison=True), inputs)
+        agree(network, runner.run(inputs), inputs)
+    runner.close()
+
+
+def test_an_overlap_shows(device):
+    """What the test above relies on: with two live tensors in one place, results differ."""
+    network = lp.network(
+        onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        sum (float[5, 3] x, float[5, 3] z) => (float[5, 3] y) { y = Add (x, z) }""")
+    )
+    options = firsts(device)
+    modules = {o.name: options(o)[0].module for o in network}
+    layout = layout_of(network.graph, modules, ALIGNMENT)
+    bad = layout.tensors | {"x": layout.tensors["z"]}
+    spoiled = type(layout)(bad, layout.scratch, layout.bytes, layout.bound, False, layout.alignment)
+    runner = Runner(network.graph, modules, spoiled, device)
+    inputs = inputs_of(network)
+    found = runner.run(inputs, poison=True)
+    with pytest.raises(AssertionError):
+        agree(network, found, inputs)
+    runner.close()
+
+
+def small():
+    """Two equal convolutions with different weights, and what follows."""
+    rng = np.random.default_rng(5)
+    weights = {f"w{k}": rng.standard_normal((3, 3, 3, 3)).astype(np.float32) for k in (1, 2)}
+    nodes = [
+        node("Conv", "x w1", "a", pads=[1, 1, 1, 1]),
+        node("Conv", "a w2", "b", pads=[1, 1, 1, 1]),
+        node("Add", "a b", "y"),
+    ]
+    shape = (1, 3, 5, 7)
+    return lp.network(model(nodes, [value("x", shape)], [value("y", shape)], **weights))
+
+
+def other_candidates(device, seed):
+    """Options that are drawn candidates, which pack constants and need scratch."""
+    known = {}
+
+    def options(operation):
+        program = operation.program
+        if program not in known:
+            drawn = lp.space(program, device).sample(8, seed=seed)
+            modules = [(c, compile_candidate(c.skeleton, c.point)) for c in drawn]
+            by_scratch = max(modules, key=lambda one: footprint(one[1], ALIGNMENT).scratch)
+            by_packed = max(modules, key=lambda one: footprint(one[1], ALIGNMENT).packed)
+            known[program] = [
+                Option(c.skeleton.key, c.assignment, None, m) for c, m in (by_scratch, by_packed)
+            ]
+        return known[program]
+
+    return options
+
+
+def test_drawn_candidates_share_scratch_and_keep_packed_constants(runtime):
+    network = small()
+    options = other_candidates(runtime, seed=3)
+    for pick in (0, -1):
+        modules = {o.name: options(o)[pick].module for o in network}
+        layout = layout_of(network.graph, modules, ALIGNMENT)
+        runner = Runner(network.graph, modules, layout, runtime)
+        agree(network, runner.run([X], poison=True), {"x": X})
+        agree(network, runner.run([X]), {"x": X})
+        assert runner.constant_bytes == constant_bytes(network.graph, modules)
+        needs = [footprint(m, ALIGNMENT) for m in modules.values()]
+        assert layout.scratch if pick == 0 else any(n.packed for n in needs)
+        assert set(runner.times.kernels) == {o.name for o in network}
+        runner.close()
+
+
+def test_operations_without_a_program_run_in_the_reference_evaluator(device):
+    network = lp.network(
+        onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        other (float[3, 5] x) => (float[3, 5] y, float[3, 5] a) {
+          r = Relu (x)
+          e = Erf (r)
+          a = Add (e, r)
+          y = Mul (a, x)
+        }"""),
+        partial=True,
+    )
+    inputs = inputs_of(network)
+    found = network.run(inputs, device=device, reference=True)
+    wanted = network.evaluate(inputs, reference=True)
+    for name in ("y", "a"):
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, atol=1e-6)
+    network.close()
