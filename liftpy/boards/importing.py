@@ -54,7 +54,7 @@ def import_results(path: Path, results: Results) -> dict[str, int]:
     """
     there = _campaign(path, results)
     identity = _identity(results)
-    judge = Judgement(_program(results, identity), identity.settings)
+    judge = Judgement.of(_program(results, identity), identity.settings)
     if there is not None:
         _check_same(path, results, there, identity)
         identity = replace(there, device=identity.device)
