@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 import liftpy as lp
 from liftpy.boards.link import Answer, Link, Machine, built_here
 from liftpy.boards.live import Board, BoardExecutor, BoardPool, Run, chosen
@@ -102,6 +104,12 @@ def connecting(folder: Path) -> None:
         pass
 
 
+def building_without_make(folder: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(folder))
+        built_here("cc")
+
+
 OTHER = replace(DEFAULT_DEVICE, driver_version="9").to_json()
 COPY, RUN = 'copy = ["cp", "{from}", "{to}"]\n', 'run = ["sh", "-c", "{command}"]\n'
 
@@ -133,6 +141,7 @@ CASES: dict[str, Callable[[Path], object]] = {
     "board_whose_data_cannot_be_marked": lambda _: Answering(
         Answer(1, "", ""), FINE, Answer(1, "", "")
     ).send_data("data-1", {}),
+    "board_without_make_here": building_without_make,
     "board_whose_compiler_fails": lambda _: built_here("false"),
     "board_that_cannot_be_reached": connecting,
     "board_without_the_device": lambda _: chosen(ADDRESS, MACHINE, "mali", None),
