@@ -15,6 +15,7 @@
       WorkerRefused              a process that measures or compiles cannot be started
       ClusterRefused             a dask cluster that is unreachable or has no suitable worker
       StoreRefused               a database of another program, version or device
+      BoardRefused               a board that cannot be reached, or cannot run kernels
       ResultsRefused             output of a board that is incomplete or of another bundle
       NetworkRefused             an ONNX model that is invalid, or has operators without a program
       TransformRefused           points, sizes or matrices that do not make a Winograd transform
@@ -79,6 +80,10 @@ class ClusterRefused(LiftError):
 
     The message states what to start.
     """
+
+
+class BoardRefused(LiftError):
+    """A board cannot be reached, or cannot run kernels; the message states what to do."""
 
 
 class KernelRefused(DeviceRefused):

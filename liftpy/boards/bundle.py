@@ -34,6 +34,7 @@ from liftpy.explore.measure.meaning import expected
 from liftpy.explore.space.candidate import Candidate
 from liftpy.files.naming import file_names
 from liftpy.files.writing import write_files
+from liftpy.ir.expr import Program
 from liftpy.ir.types import STORAGE, components
 from liftpy.ir.walk import scalars_in
 from liftpy.language.text.program import parse
@@ -94,13 +95,7 @@ def write(bundle: Bundle, folder: Path) -> None:
     LiftError if the folder is not empty, or cannot be written; ArgumentRefused if the program uses
     a storage type, which the bundle's C program does not support.
     """
-    stored = scalars_in(parse(bundle.identity.text).body) & STORAGE.keys()
-    if stored:
-        names = ", ".join(sorted(map(str, stored)))
-        raise ArgumentRefused(
-            f"{bundle.identity.program} uses {names}, but bundles do not support storage types: "
-            "measure it on an attached device, or export a program without them"
-        )
+    check_types(parse(bundle.identity.text))
     try:
         used = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     except (OSError, ValueError) as error:
@@ -113,6 +108,17 @@ def write(bundle: Bundle, folder: Path) -> None:
     write_files(folder, {**dict(_files(bundle)), **{p.name: p.read_bytes() for p in HOST}})
 
 
+def check_types(program: Program) -> None:
+    """Raises ArgumentRefused if a program uses a storage type."""
+    stored = scalars_in(program.body) & STORAGE.keys()
+    if stored:
+        names = ", ".join(sorted(map(str, stored)))
+        raise ArgumentRefused(
+            f"{program.name} uses {names}, but bundles do not support storage types: "
+            "measure it on an attached device, or export a program without them"
+        )
+
+
 def _files(bundle: Bundle) -> Iterator[tuple[str, bytes]]:
     """Yields the files of a bundle without the program `board`, with the manifest last."""
     program = parse(bundle.identity.text)
@@ -122,33 +128,61 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, bytes]]:
     sums: dict[str, str] = {}
 
     def summed(name: str, content: bytes) -> tuple[str, bytes]:
-        sums[name] = hashlib.sha256(content).hexdigest()
+        sums[name] = _sha(content)
         return name, content
 
-    each = list(_arrays(arrays))
-    for name, (_, array) in zip(file_names(name for name, _ in each), each, strict=True):
-        yield summed(f"inputs/{len(sums)}-{name}.bin", little(array).tobytes())
-    given = list(sums.items())
-    wanted: list[Wanted] = []
     means = expected(program, arrays, points=settings["points"], tolerance=settings["tolerance"])
-    for part, mean in zip(components(program.type), means, strict=True):
-        shape = tuple(map(int, part.shape))
-        file, content = summed(f"expected/{len(wanted)}.bin", _points(mean, shape))
-        yield file, content
-        count = len(mean.points)
-        total = int(np.prod(shape, dtype=np.int64))
-        wanted.append(Wanted(str(part.scalar), total, count, mean.tolerance, file, sums[file]))
+    data = shared_data(program, arrays, means)
+    for name, content in data.files.items():
+        yield summed(name, content)
     parts: list[BundledCandidate] = []
     for candidate in bundle.candidates:
         module = compile_candidate(candidate.skeleton, candidate.point)
         file = f"kernels/{candidate.key}.cl"
         yield summed(file, module.source.encode())
         parts.append(BundledCandidate(candidate, module, file, source_sha(module.source)))
-    yield summed("plan.txt", plan_text(bundle.campaign, device, given, wanted, parts).encode())
+    yield summed(
+        "plan.txt", plan_text(bundle.campaign, device, data.inputs, data.wanted, parts).encode()
+    )
     yield summed("library.txt", "".join(f"{line}\n" for line in libraries()).encode())
     for path in HOST:
         summed(path.name, path.read_bytes())
     yield "manifest.json", _manifest(bundle, parts, sums).encode()
+
+
+@dataclass(frozen=True)
+class SharedData:
+    """What all candidates of a program share: the files, and the lines of the plan about them."""
+
+    files: Mapping[str, bytes]
+    inputs: tuple[tuple[str, str], ...]
+    wanted: tuple[Wanted, ...]
+
+
+def shared_data(
+    program: Program, arrays: Mapping[str, Any], means: Sequence[Expected]
+) -> SharedData:
+    """The inputs of a program and the expected values of its result, as files of a bundle."""
+    files: dict[str, bytes] = {}
+    each = list(_arrays(arrays))
+    names = file_names(name for name, _ in each)
+    for number, (name, (_, array)) in enumerate(zip(names, each, strict=True)):
+        files[f"inputs/{number}-{name}.bin"] = little(array).tobytes()
+    given = tuple((name, _sha(content)) for name, content in files.items())
+    wanted: list[Wanted] = []
+    for part, mean in zip(components(program.type), means, strict=True):
+        shape = tuple(map(int, part.shape))
+        file, content = f"expected/{len(wanted)}.bin", _points(mean, shape)
+        files[file] = content
+        count = len(mean.points)
+        total = int(np.prod(shape, dtype=np.int64))
+        sha = _sha(content)
+        wanted.append(Wanted(str(part.scalar), total, count, mean.tolerance, file, sha))
+    return SharedData(files, given, tuple(wanted))
+
+
+def _sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _manifest(bundle: Bundle, parts: Sequence[BundledCandidate], sums: Mapping[str, str]) -> str:

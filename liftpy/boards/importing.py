@@ -54,7 +54,7 @@ def import_results(path: Path, results: Results) -> dict[str, int]:
     """
     there = _campaign(path, results)
     identity = _identity(results)
-    judge = Judgement(_program(results, identity), identity.settings)
+    judge = Judgement.of(_program(results, identity), identity.settings)
     if there is not None:
         _check_same(path, results, there, identity)
         identity = replace(there, device=identity.device)
@@ -187,10 +187,20 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
     except LiftError as error:
         what = f"candidate {row.candidate} has no kernels: {error}"
         raise refusal(results.path, row.line, what) from error
+    outcome = judged(results.path, row, module, judge)
+    origin = (
+        f"imported from {results.path.name}, line {row.line} (bundle {results.bundle[:12]}, "
+        f"{results.started})"
+    )
+    return Taken(candidate, module, outcome, origin)
+
+
+def judged(path: Path, row: Result, module: Module, judge: Judgement) -> Outcome:
+    """The outcome of a row about these kernels; ResultsRefused if it does not fit them."""
     sha = source_sha(module.source)
     if sha != row.source:
         raise refusal(
-            results.path,
+            path,
             row.line,
             f"the board built kernels with the SHA-256 {row.source[:12]}..., those of "
             f"{row.candidate} have {sha[:12]}...: they were changed, or made by another liftpy. "
@@ -199,13 +209,13 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
     launches = sum(launch.phase == "run" for launch in module.launches)
     if row.times_ns and len(row.times_ns[0]) != launches:
         raise refusal(
-            results.path,
+            path,
             row.line,
             f"a run has times of {len(row.times_ns[0])} launches, {row.candidate} has {launches}",
         )
     if row.outcome == "measured" and row.allocated != module.memory.allocated:
         raise refusal(
-            results.path,
+            path,
             row.line,
             f"the board allocated {row.allocated} bytes for {row.candidate}, its kernels need "
             f"{module.memory.allocated}",
@@ -214,12 +224,8 @@ def _taken(results: Results, row: Result, known: Mapping[str, Skeleton], judge: 
         outcome = judge.outcome(row, module)
     except (KeyError, ValueError, IndexError, OverflowError) as error:
         what = f"the detail of a {row.outcome} result is not valid: {error!r}"
-        raise refusal(results.path, row.line, what) from error
-    origin = (
-        f"imported from {results.path.name}, line {row.line} (bundle {results.bundle[:12]}, "
-        f"{results.started})"
-    )
-    return Taken(candidate, module, outcome, origin)
+        raise refusal(path, row.line, what) from error
+    return outcome
 
 
 def _placed(store: Store, results: Results, taken: list[Taken]) -> Iterator[Taken]:

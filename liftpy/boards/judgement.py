@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -29,14 +29,31 @@ from liftpy.opencl.kernel import Module
 class Judgement:
     """Judges the rows of a board, evaluating the meaning where the board could not."""
 
-    def __init__(self, program: Program, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        made: Callable[[], dict[str, Any]],
+        compared: Callable[[dict[str, Any]], tuple[Expected, ...]],
+    ) -> None:
+        """`made` returns the inputs, `compared` the expected values for them."""
         self.program = program
-        self.settings = settings
+        self._made = made
+        self._compared = compared
+
+    @classmethod
+    def of(cls, program: Program, settings: Mapping[str, Any]) -> Judgement:
+        """Judges by the settings of a campaign."""
+        points, tolerance = settings["points"], settings["tolerance"]
+        return cls(
+            program,
+            lambda: inputs(program, settings["input_seed"]),
+            lambda arrays: expected(program, arrays, points=points, tolerance=tolerance),
+        )
 
     @cached_property
     def arrays(self) -> dict[str, Any]:
         """The inputs of the bundle."""
-        return inputs(self.program, self.settings["input_seed"])
+        return self._made()
 
     @cached_property
     def meaning(self) -> Meaning:
@@ -46,8 +63,7 @@ class Judgement:
     @cached_property
     def wanted(self) -> tuple[Expected, ...]:
         """The expected values of the bundle."""
-        points, tolerance = self.settings["points"], self.settings["tolerance"]
-        return expected(self.program, self.arrays, points=points, tolerance=tolerance)
+        return self._compared(self.arrays)
 
     def outcome(self, row: Result, module: Module) -> Outcome:
         """The outcome of a row. KeyError or ValueError if its detail is invalid."""

@@ -117,10 +117,7 @@ class ResultsReader:
         """Reads the whole file."""
         self._first()
         for line, text in self._whole():
-            if text.startswith("#"):
-                self._remark(line, text)
-            elif text != ",".join(COLUMNS):
-                self._row(line, text)
+            self.take(line, text)
         if not self.ended and not self.partial:
             raise refusal(
                 self.path,
@@ -130,16 +127,24 @@ class ResultsReader:
                 "with --partial",
             )
         campaign, at = self._json("campaign")
-        device, where = self._json("device")
+        _, where = self._json("device")
         return Results(
             path=self.path,
             bundle=self.the("bundle")[1],
             campaign=campaign,
-            device=self._device(device, where),
+            device=self.device(),
             started=self.the("started")[1],
             rows=tuple(self.rows.values()),
             lines={"campaign": at, "device": where},
         )
+
+    def take(self, line: int, text: str) -> Result | None:
+        """Reads a line after the first; the result, if it is a row. ResultsRefused if invalid."""
+        if text.startswith("#"):
+            self._remark(line, text)
+        elif text != ",".join(COLUMNS):
+            return self._row(line, text)
+        return None
 
     def the(self, key: str) -> tuple[int, str]:
         """The number and the rest of the line `# key ...`."""
@@ -194,7 +199,7 @@ class ResultsReader:
         elif key not in {"begin", "resumed", "torn"}:
             raise refusal(self.path, line, f"unknown line '# {key}'")
 
-    def _row(self, line: int, text: str) -> None:
+    def _row(self, line: int, text: str) -> Result:
         try:
             cells = next(csv.reader([text], strict=True))
         except csv.Error as error:
@@ -225,8 +230,9 @@ class ResultsReader:
                 line,
                 f"'{row['outcome']}' is not an outcome; these are {', '.join(OUTCOMES)}",
             )
-        self.rows[row["candidate"]] = self._result(line, row)
+        result = self.rows[row["candidate"]] = self._result(line, row)
         self.ended = 0
+        return result
 
     def _result(self, line: int, row: dict[str, str]) -> Result:
         def number(column: str, of: Callable[[str], T]) -> T:
@@ -272,7 +278,9 @@ class ResultsReader:
         line, text = self.the(key)
         return self._read(line, f"# {key}", text, table), line
 
-    def _device(self, data: dict[str, Any], line: int) -> Device:
+    def device(self) -> Device:
+        """The device of the results."""
+        data, line = self._json("device")
         needed = {field.name for field in fields(Device) if field.default is MISSING}
         if needed - data.keys():
             lacking = ", ".join(sorted(needed - data.keys()))

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from liftpy.boards.live import BATCH, Board
 from liftpy.cli.arguments import load_program, program_and_sizes
 from liftpy.cli.fronts import show_fronts, title
 from liftpy.cli.options import (
@@ -136,6 +137,28 @@ def explore(  # noqa: PLR0913  one parameter per option
             help="Measure on a dask cluster (docs/cluster.md).",
         ),
     ] = None,
+    board: Annotated[
+        str | None,
+        typer.Option(
+            "--board",
+            metavar="ADDRESS",
+            help="Measure on a machine without Python: ssh:HOST, adb:SERIAL, local: or "
+            "commands:FILE (docs/boards.md); --device is one of its devices or a profile.",
+        ),
+    ] = None,
+    board_batch: Annotated[
+        int,
+        typer.Option("--board-batch", metavar="N", min=1, help="Candidates sent at a time."),
+    ] = BATCH,
+    board_cc: Annotated[
+        str | None,
+        typer.Option(
+            "--board-cc",
+            metavar="CC",
+            help="Compiler of this machine that builds the board's program; by default the "
+            "board's compiler does.",
+        ),
+    ] = None,
     expect: Annotated[
         int, typer.Option("--expect", metavar="N", min=1, help="Workers to wait for.")
     ] = 1,
@@ -173,6 +196,9 @@ def explore(  # noqa: PLR0913  one parameter per option
         found = search_offline(stored.on(device), space, search, seed, samples)
         show_offline(found, search, seed, json=json)
         return
+    if workers is not None and board is not None:
+        raise typer.BadParameter("it cannot be combined with --workers", param_hint="--board")
+    there = None if board is None else Board(board, board_batch, board_cc, note)
     asked = None if workers is None else Workers(workers, device, mixed, expect, note=note)
     try:
         pulse.doing = "reading the program"
@@ -199,6 +225,7 @@ def explore(  # noqa: PLR0913  one parameter per option
                 fixed={**chosen, **listed},
                 sampler=sampler.value,
                 workers=asked,
+                board=there,
                 times=times or (),
                 note=note,
                 began=pulse.began,

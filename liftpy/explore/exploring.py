@@ -32,7 +32,7 @@ from liftpy.explore.campaign.remeasure import remeasure
 from liftpy.explore.campaign.rows import Call, Identity, Row
 from liftpy.explore.campaign.run import CampaignRun, Progress
 from liftpy.explore.campaign.store import Store
-from liftpy.explore.distributed.sites import site_of
+from liftpy.explore.distributed.sites import Remote, site_of
 from liftpy.explore.distributed.workers import Workers
 from liftpy.explore.measure.check import TOLERANCE, nothing_compared
 from liftpy.explore.measure.inputs import INPUT_SEED, Inputs, require_inputs
@@ -245,6 +245,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     sampler: Sampler = "uniform",
     again: bool = True,
     workers: Workers | None = None,
+    board: Remote | None = None,
     times: Sequence[Path | str] = (),
     note: Callable[[str], None] = lambda _: None,
     began: float | None = None,
@@ -281,7 +282,9 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     that its space has only one candidate.
 
     With `workers`, candidates are measured on a dask cluster (docs/cluster.md), whose workers have
-    the devices; `device` is then ignored, and nothing is measured `again`.
+    the devices; `device` is then ignored, and nothing is measured `again`. With `board`, they are
+    measured on a machine without Python (docs/boards.md), and `device` is one of its devices;
+    results are compared with `tolerance` only, and nothing is measured `again`.
 
     `times` are files of other campaigns on this device: their times of stages that this program
     also contains determine what is tried first (`borrowed.py`).
@@ -302,13 +305,14 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
         program = closed(program, sizes)
         require_inputs(program)
         begun = begun_in(Path(db))
-        site = opened.enter_context(site_of(device, workers, begun, deadline.left))
+        site = opened.enter_context(site_of(device, workers, begun, deadline.left, board))
         lag, first, direct_first = site.lag, PLAIN, DIRECT_FIRST
         if begun is not None:
             lag, first, direct_first = (
                 setting(begun, name) for name in ("lag", "first", "direct_first")
             )
         bounded = tolerance is None and (begun is None or setting(begun, "check") == BOUND)
+        bounded &= site.bounds
         tolerance = TOLERANCE if tolerance is None else tolerance
         identity = partial(
             identity_of,
@@ -333,6 +337,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             "candidate_limit": candidate_limit,
             "build_limit": build_limit,
             "workers": None if workers is None else workers.address,
+            "board": None if board is None else board.address,
         }
         call = Call(command_line(), limits, environment(site.limits), started)
         forms = Forms(

@@ -1,16 +1,19 @@
 """The program `board`: what it refuses, finds wrong, and goes on with after a crash."""
 
+import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from liftpy.boards.bundle import Bundle, write
 from liftpy.boards.importing import import_results
 from liftpy.boards.results import read_results
+from liftpy.boards.schema import DeviceFields, checked, table
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ResultsRefused
 from liftpy.explore.campaign.campaign import Campaign
@@ -293,3 +296,45 @@ def in_a_bare_shell(*command, cwd=None):
     return subprocess.run(
         command, cwd=cwd, capture_output=True, text=True, check=False, env=environment, timeout=300
     )
+
+
+def test_the_machine_and_its_devices_are_described_without_a_bundle(board, tmp_path, pocl):
+    """The description has the schema of results, and more extensions than liftpy uses."""
+    told = in_a_bare_shell(str(board), "--describe", "--bundle", str(tmp_path))
+    assert told.returncode == 0, told.stderr
+    version, boot, *described = told.stdout.splitlines()
+    assert version == "# liftpy-board 1"
+    assert boot == f"# boot {Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
+    found = [table(line.removeprefix("# device ")) for line in described]
+    for each in found:
+        checked(DeviceFields, each)
+    (mine,) = (d for d in found if d["platform"] == pocl.platform)
+    assert mine["name"] == pocl.name
+    assert set(pocl.extensions) < set(mine["extensions"])
+
+
+def test_a_candidate_that_takes_too_long_ends_the_program(board, three, tmp_path):
+    folder, (first, second, _) = three
+    altered(folder, second, "* 3.0f", "* 3.0f;\n  for (volatile int k = 0; k < 1; k = 0);\n  ")
+    found = run(board, folder, "--limit", "2", "--repeats", "1")
+    assert found.returncode == 124, found.stderr
+    assert found.stdout.endswith(f"# begin {second}\n")
+    kept = results(found, tmp_path, partial=True)
+    assert [row.candidate for row in kept.rows] == [first]
+
+
+def test_one_run_at_a_time_holds_a_lock(board, three, tmp_path):
+    folder, _ = three
+    lock = tmp_path / "lock"
+    with lock.open("w") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX)
+        command = [str(board), "--bundle", str(folder), "--device", "portable", "--lock", str(lock)]
+        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(0.3)
+        fcntl.lockf(held, fcntl.LOCK_UN)
+        printed, _ = waiting.communicate(timeout=300)
+    assert printed.endswith("# end 3\n")
+    refused = run(board, folder, "--lock", str(tmp_path / "none" / "lock"))
+    assert refused.returncode == 1
+    assert "none/lock cannot be written: No such file" in refused.stderr

@@ -77,7 +77,7 @@ from tests.cli.test_cli import FILES
 from tests.cli.test_cli import REFUSALS as COMMANDS
 from tests.constraints.examples import four_stages
 from tests.constraints.skeletons import doubling
-from tests.errors import boards, embedded, gradients, mistakes, networks, plans, transforms
+from tests.errors import boards, embedded, gradients, live, mistakes, networks, plans, transforms
 from tests.explore.clusters import cluster
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
@@ -88,6 +88,7 @@ from tests.refuted.test_false_twins import FALSE
 Case = Callable[[Path], object]
 CASES: dict[str, Case] = (
     boards.CASES
+    | live.CASES
     | embedded.CASES
     | gradients.CASES
     | mistakes.CASES

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "device.h"
+#include "guard.h"
 #include "plan.h"
 #include "text.h"
 #include "trial.h"
@@ -16,25 +17,31 @@ static const char HELP[] =
     "                 was made for, or the first GPU, or the first device\n"
     "  --library FILE the OpenCL library; by default the system's\n"
     "  --list         list the devices and exit\n"
+    "  --describe     print the version of this program and all that liftpy needs to know of the\n"
+    "                 devices, and exit\n"
     "  --bundle DIR   the folder of plan.txt; by default .\n"
     "  --only ID      run only this candidate; may be repeated\n"
     "  --skip N       skip the first N candidates\n"
     "  --repeats N    exactly N timed runs of each candidate\n"
+    "  --limit N      exit with code 124 if one candidate takes longer than N seconds\n"
+    "  --lock FILE    wait until no other run holds FILE, and hold it\n"
     "  --output FILE  append the output to FILE and skip the candidates it has; FILE is created\n"
     "                 with the first output\n"
     "  --resume FILE  skip the candidates in FILE; append the output to it (>> FILE)\n"
     "`liftpy import FILE.db results.csv` reads the output.\n";
 
+/* The version of the options and of what --describe prints (liftpy/boards/runner.py). */
+static const char VERSION[] = "# liftpy-board 1\n";
 static const char FORMAT[] = "# liftpy-results 1\n";
 static const char COLUMNS[] =
     "candidate,ordinal,skeleton,sizes,device,driver,source,outcome,reason,"
     "error,rms,build_seconds,prepare_ns,allocated,times_ns,detail\n";
 
 struct options {
-    const char *bundle, *device, *library, *output, *resume;
+    const char *bundle, *device, *library, *output, *resume, *lock;
     const char **only;
-    size_t wanted, skip, repeats;
-    int list;
+    size_t wanted, skip, repeats, limit;
+    int list, describe;
 };
 
 /* An earlier output of this program. */
@@ -63,7 +70,7 @@ static size_t natural(const char *option, const char *text)
 
 static struct options read_options(int count, char **words)
 {
-    struct options options = {".", NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0};
+    struct options options = {".", NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0};
     for (int i = 1; i < count; i++) {
         const char *name = words[i];
         if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
@@ -72,6 +79,10 @@ static struct options read_options(int count, char **words)
         }
         if (!strcmp(name, "--list")) {
             options.list = 1;
+            continue;
+        }
+        if (!strcmp(name, "--describe")) {
+            options.describe = 1;
             continue;
         }
         const char *value = i + 1 < count ? words[++i] : NULL;
@@ -91,6 +102,10 @@ static struct options read_options(int count, char **words)
             options.skip = natural(name, value);
         } else if (!strcmp(name, "--repeats")) {
             options.repeats = natural(name, value);
+        } else if (!strcmp(name, "--limit")) {
+            options.limit = natural(name, value);
+        } else if (!strcmp(name, "--lock")) {
+            options.lock = value;
         } else if (!strcmp(name, "--only")) {
             options.only = one_more(options.only, options.wanted, sizeof *options.only);
             options.only[options.wanted++] = value;
@@ -234,6 +249,7 @@ static void try_all(const struct plan *plan, const struct device *device,
             continue;
         }
         say(&begun);
+        end_after(options->limit);
         struct outcome outcome = {0};
         if (attempts < plan->attempts) {
             outcome = tried(plan, candidate, device, options->repeats, &first);
@@ -244,6 +260,7 @@ static void try_all(const struct plan *plan, const struct device *device,
                 "not tried again",
                 attempts);
         }
+        end_after(0);
         say_row(candidate, device, &outcome);
         fprintf(stderr, "board: %zu of %zu, %s: %s\n", i + 1, plan->candidates, candidate->id,
                 outcome.kind);
@@ -251,6 +268,21 @@ static void try_all(const struct plan *plan, const struct device *device,
         earlier->rows++;
     }
     drop_first(&first, plan);
+}
+
+/* Prints what liftpy needs to know of this machine before it sends anything. */
+static void say_machine(const struct device *device, size_t devices)
+{
+    struct text there = {0};
+    char *started = boot();
+    add(&there, "%s# boot %s\n", VERSION, started);
+    for (size_t i = 0; i < devices; i++) {
+        add(&there, "# device ");
+        describe(&there, &device[i], NULL);
+        add(&there, "\n");
+    }
+    say(&there);
+    free(started);
 }
 
 /* Exits if an id of --only is not in the bundle. */
@@ -275,13 +307,17 @@ int main(int count, char **words)
     if (!low)
         give_up("a bundle needs a little-endian processor");
     size_t devices;
-    struct plan *plan = options.list ? NULL : read_plan(options.bundle);
+    if (options.lock)
+        hold(options.lock);
+    struct plan *plan = options.list || options.describe ? NULL : read_plan(options.bundle);
     load_opencl(options.bundle, options.library);
     struct device *device = find_devices(&devices);
     if (options.list) {
         struct text there = {0};
         list(&there, device, devices);
         say(&there);
+    } else if (options.describe) {
+        say_machine(device, devices);
     } else {
         const struct device *chosen = choose(device, devices, options.device, plan);
         struct earlier earlier = read_earlier(&options);

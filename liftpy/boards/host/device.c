@@ -268,6 +268,26 @@ void identify(struct text *text, const struct device *device)
     describe_text(text, "driver_version", copied(device->driver));
 }
 
+static void describe_extensions(struct text *text, const struct device *device,
+                                const struct plan *plan)
+{
+    char *all = device_text(device->id, CL_DEVICE_EXTENSIONS);
+    const char *between = "";
+    add(text, "\"extensions\": [");
+    for (char *word = strtok(all, " "); word; word = strtok(NULL, " ")) {
+        int known = !plan;
+        for (size_t i = 0; plan && i < plan->known; i++)
+            known |= !strcmp(word, plan->extension[i]);
+        if (!known)
+            continue;
+        add(text, "%s", between);
+        add_json(text, word);
+        between = ", ";
+    }
+    add(text, "]");
+    free(all);
+}
+
 void describe(struct text *text, const struct device *device, const struct plan *plan)
 {
     cl_uint units = 0, width = 0;
@@ -284,16 +304,8 @@ void describe(struct text *text, const struct device *device, const struct plan 
     add(text, "\"local_memory\": %llu, \"largest_buffer\": %llu, \"global_memory\": %llu, ",
         (unsigned long long)device->local_memory, (unsigned long long)device->largest_buffer,
         (unsigned long long)device->global_memory);
-    add(text, "\"extensions\": [");
-    const char *between = "";
-    for (size_t i = 0; i < plan->known; i++) {
-        if (!has_extension(device, plan->extension[i]))
-            continue;
-        add(text, "%s", between);
-        add_json(text, plan->extension[i]);
-        between = ", ";
-    }
-    add(text, "]}");
+    describe_extensions(text, device, plan);
+    add(text, "}");
 }
 
 void free_devices(struct device *devices, size_t count)

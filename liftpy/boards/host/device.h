@@ -32,7 +32,8 @@ void list(struct text *text, const struct device *devices, size_t count);
    Limits are not among them, because a driver may derive limits from the free memory. */
 void identify(struct text *text, const struct device *device);
 
-/* Adds the description of a device for liftpy, as JSON on one line. */
+/* Adds the description of a device for liftpy, as JSON on one line. Of its extensions it has those
+   that the plan knows, or all without a plan. */
 void describe(struct text *text, const struct device *device, const struct plan *plan);
 
 /* Whether a device has an extension. */

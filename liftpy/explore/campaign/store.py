@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from liftpy.constraints.device import Device
-from liftpy.errors import StoreRefused, WorkerRefused
+from liftpy.errors import BoardRefused, StoreRefused, WorkerRefused
 from liftpy.explore.campaign.database import MOST, Seed, create, saying, writable
 from liftpy.explore.campaign.differences import differences
 from liftpy.explore.campaign.lock import Lock
@@ -106,13 +106,13 @@ class Store(CampaignReader):
 
     @contextmanager
     def resumable(self) -> Generator[None]:
-        """Adds to WorkerRefused how much is stored, and how to resume."""
+        """Adds to WorkerRefused and BoardRefused how much is stored, and how to resume."""
         try:
             yield
-        except WorkerRefused as refusal:
+        except (WorkerRefused, BoardRefused) as refusal:
             n = len(self.done())
             kept = "1 candidate is" if n == 1 else f"{n} candidates are"
-            raise WorkerRefused(
+            raise type(refusal)(
                 f"the campaign stopped: {refusal}\n{kept} stored in {self.path}; fix this, "
                 "and repeat the command to continue"
             ) from refusal

@@ -309,6 +309,8 @@ class ClusterPool:
 class ClusterExecutor(Cluster):
     """A cluster as the executor of a campaign."""
 
+    bounds = True
+
     def pool(self, setup: Setup, limits: Limits, notes: Notes) -> ClusterPool:
         """The pool that measures on the workers."""
         return ClusterPool(self, setup, limits, notes)

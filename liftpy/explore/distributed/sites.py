@@ -1,11 +1,13 @@
-"""Where a campaign measures: on this machine, or on the workers of a cluster."""
+"""Where a campaign measures: on this machine, on a board, or on the workers of a cluster."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import Protocol
 
 from liftpy.constraints.device import Device, check_attached
+from liftpy.errors import ArgumentRefused
 from liftpy.explore.campaign.differences import setting
 from liftpy.explore.campaign.rows import Identity
 from liftpy.explore.distributed.workers import Workers
@@ -14,16 +16,39 @@ from liftpy.explore.optional import needing
 from liftpy.opencl.devices import find_device
 
 
+class Remote(Protocol):
+    """A machine without Python that measures, such as `liftpy.boards.live.Board`."""
+
+    @property
+    def address(self) -> str:
+        """What names it in messages."""
+        ...
+
+    def connect(
+        self, device: str | None, begun: Identity | None
+    ) -> AbstractContextManager[Executor]:
+        """The executor that measures there; `device` selects one of its devices."""
+        ...
+
+
 def site_of(
     device: Device | str | None,
     workers: Workers | None,
     begun: Identity | None,
     seconds: float,
+    board: Remote | None = None,
 ) -> AbstractContextManager[Executor]:
     """The executor of a campaign, which waits for workers for at most `seconds`.
 
     `begun` is the identity of the campaign that is resumed.
     """
+    if board is not None:
+        if isinstance(device, Device):
+            raise ArgumentRefused(
+                f"a campaign on {board.address} takes a device by its name there, not a Device: "
+                f"give device={device.name!r}"
+            )
+        return board.connect(device, begun)
     if workers is None:
         target = device if isinstance(device, Device) else find_device(device)
         check_attached(target)

@@ -89,6 +89,11 @@ class Executor(Protocol):
         """How many candidates may be without an outcome at a time."""
         ...
 
+    @property
+    def bounds(self) -> bool:
+        """Whether results can be compared with the bounds of their rounding errors, too."""
+        ...
+
     def pool(self, setup: Setup, limits: Limits, notes: Notes) -> AbstractContextManager[Pool]:
         """The pool that measures for a campaign."""
         ...
@@ -111,6 +116,7 @@ class LocalExecutor:
 
     limits: Device
     begun: int | None = None
+    bounds: bool = True
 
     @property
     def lag(self) -> int:

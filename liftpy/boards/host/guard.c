@@ -1,0 +1,51 @@
+#define _POSIX_C_SOURCE 200112L
+
+#include "guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "text.h"
+
+static void end(int signal)
+{
+    (void)signal;
+    _exit(LATE);
+}
+
+void end_after(size_t seconds)
+{
+    signal(SIGALRM, end);
+    alarm((unsigned)seconds);
+}
+
+void hold(const char *file)
+{
+    struct flock whole = {0};
+    int descriptor = open(file, O_RDWR | O_CREAT, 0600);
+    if (descriptor < 0)
+        give_up("%s cannot be written: %s", file, strerror(errno));
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    while (fcntl(descriptor, F_SETLKW, &whole)) {
+        if (errno == EINTR)
+            continue;
+        give_up("%s cannot be locked: %s", file, strerror(errno));
+    }
+}
+
+char *boot(void)
+{
+    char found[64] = "";
+    int descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY);
+    ssize_t count = descriptor < 0 ? 0 : read(descriptor, found, sizeof found - 1);
+    if (descriptor >= 0)
+        close(descriptor);
+    found[count < 0 ? 0 : count] = 0;
+    found[strcspn(found, "\n")] = 0;
+    return copied(found);
+}

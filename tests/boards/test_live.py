@@ -1,0 +1,168 @@
+"""Campaigns on boards: over a real ssh server on loopback, and by adb's commands."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from liftpy.boards.link import Link
+from liftpy.boards.live import Board
+from liftpy.boards.transports import transport_of
+from liftpy.errors import BoardRefused
+from liftpy.explore.exploring import explore
+from liftpy.language.text.program import parse
+from tests.boards import loopback
+from tests.conftest import absent
+
+PROGRAM = parse("def thrice(x: [60]f32) = x |> map(x => x * 3)")
+SAMPLES = 12
+
+
+@pytest.fixture(scope="module")
+def host(pocl, tmp_path_factory):
+    """The folder and the port of a running ssh server."""
+    if shutil.which("sshd", path="/usr/sbin:" + os.environ["PATH"]) is None:
+        absent("sshd", "openssh-server is not installed")
+    folder = tmp_path_factory.mktemp("sshd")
+    with loopback.server(folder) as port:
+        loopback.client(folder, port)
+        yield folder, port
+
+
+@pytest.fixture
+def ssh(host, monkeypatch):
+    """The address of the server; its `ssh` and `scp` are found first."""
+    folder, port = host
+    monkeypatch.setenv("PATH", f"{folder / 'tools'}:{os.environ['PATH']}")
+    return f"ssh:127.0.0.1:{port}"
+
+
+def explored(db: Path, board: Board | None = None, **how):
+    campaign = explore(
+        PROGRAM,
+        SAMPLES,
+        0,
+        db,
+        device="pocl" if board is None else "portable",
+        board=board,
+        search="random",
+        tolerance=1e-4,
+        again=False,
+        **how,
+    )
+    return [(row.id, row.ordinal, row.outcome, row.peak) for row in campaign.rows]
+
+
+@pytest.fixture(scope="module")
+def local(pocl, tmp_path_factory):
+    """The candidates of a campaign on this machine."""
+    return explored(tmp_path_factory.mktemp("local") / "a.db")
+
+
+def test_a_campaign_over_ssh_has_the_candidates_of_a_local_one(ssh, local, tmp_path):
+    assert explored(tmp_path / "a.db", Board(ssh, batch=5)) == local
+    assert {outcome for _, _, outcome, _ in local} == {"measured"}
+
+
+def test_a_link_that_breaks_at_any_line_changes_nothing(ssh, host, local, tmp_path):
+    cuts = host[0] / "cuts"
+    cuts.write_text("0 3 7 9 1 10 12 8 0 6")
+    told = []
+    board = Board(ssh, batch=5, backoff=0.01, note=told.append)
+    assert explored(tmp_path / "a.db", board) == local
+    assert cuts.read_text() == ""
+    assert sum("is lost" in said for said in told) == 10
+
+
+def test_a_host_with_an_unknown_key_gets_nothing(ssh, host, tmp_path):
+    known = host[0] / "known"
+    kept = known.read_text()
+    try:
+        loopback.keygen(tmp_path / "other")
+        key = (tmp_path / "other.pub").read_text().split()
+        known.write_text(f"{kept.split()[0]} {key[0]} {key[1]}\n")
+        with pytest.raises(BoardRefused, match="is unknown or has changed, so nothing was sent"):
+            explored(tmp_path / "a.db", Board(ssh))
+    finally:
+        known.write_text(kept)
+
+
+def test_a_runner_of_another_version_is_named(ssh, host, tmp_path):
+    folder = host[0] / "home" / ".cache" / "liftpy"
+    link = Link(transport_of(ssh))
+    runner = folder / link.runner
+    kept = runner.with_name("kept")
+    link.machine()
+    runner.rename(kept)
+    try:
+        runner.write_text("#!/bin/sh\necho '# liftpy-board 9'\n")
+        runner.chmod(0o755)
+        with pytest.raises(
+            BoardRefused, match="is of another version: it prints '# liftpy-board 9"
+        ):
+            link.machine()
+        runner.write_text("#!/bin/sh\necho 'board: no OpenCL library can be loaded' >&2; exit 1\n")
+        with pytest.raises(BoardRefused, match="cannot run kernels: board: no OpenCL library"):
+            link.machine()
+    finally:
+        kept.replace(runner)
+        link.close()
+
+
+def commands(folder: Path, run: str = '["sh", "-c", "{command}"]') -> str:
+    """The address of a board that a file describes: a folder of this machine."""
+    file = folder / "board.toml"
+    file.write_text(
+        f'copy = ["cp", "-r", "{{from}}", "{{to}}/"]\nrun = {run}\nfolder = "{folder}/there"\n'
+    )
+    return f"commands:{file}"
+
+
+def test_a_full_disk_is_named(pocl, tmp_path):
+    limited = commands(tmp_path, '["sh", "-c", "ulimit -f 4; {command}"]')
+    link = Link(transport_of(limited))
+    link.call(f"mkdir -p {tmp_path}/there")
+    link.copy("small", {"file": b"1"}, f"{tmp_path}/there")
+    (tmp_path / "there" / "large").touch()  # a folder cannot be copied onto a file
+    with pytest.raises(BoardRefused, match=r"cannot store 99999 bytes in .*Is its disk full"):
+        link.copy("large", {"file": bytes(99999)}, f"{tmp_path}/there")
+    link.close()
+
+
+def test_adb_is_used_by_its_commands(board, local, tmp_path, monkeypatch):
+    """A program in place of adb runs its commands here: what a phone does is not tested."""
+    tools, phone = tmp_path / "tools", tmp_path / "phone"
+    tools.mkdir()
+    phone.mkdir()
+    (tools / "adb").write_text(f"""#!/bin/sh
+[ "$1 $2" = "-s emulator-5554" ] || exit 9
+cd {phone}; case "$3" in
+push) cp -r "$4" ".$5";;
+shell) unset OCL_ICD_VENDORS; sh -c "$(printf %s "$4" | sed 's|/data/local|./data/local|g')";;
+esac
+""")
+    (tools / "adb").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    assert explored(tmp_path / "a.db", Board("adb:emulator-5554")) == local
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ssh:",
+        "ssh:-oProxyCommand=x",
+        "ssh:a b",
+        "ssh:a;b",
+        "ssh:u@-h",
+        "adb:-s",
+        "adb:a b",
+        "local:x",
+        "usb:1",
+        "ssh:h:99999999",
+        "commands:",
+    ],
+)
+def test_an_address_that_is_none_is_refused(address):
+    with pytest.raises(BoardRefused, match="is not the address of a board"):
+        transport_of(address)
