@@ -95,6 +95,11 @@ def execute(
 
 def by_reference(graph: Graph, operation: Operation, held: Mapping[str, Array]) -> list[Array]:
     """The outputs of an operation by ONNX's reference evaluator."""
+    if operation.parts:
+        inner = dict(held)
+        for part in operation.parts:
+            inner |= zip(part.outputs, by_reference(graph, part, inner), strict=True)
+        return [inner[name] for name in operation.outputs]
     node = library.node_from(operation.node)
     found = library.reference_results(
         node, graph.opsets, {n: held[n] for n in operation.reads if n}
@@ -164,10 +169,13 @@ class Check:
 
 def known_error(graph: Graph, operation: Operation) -> str:
     """What ONNX's reference evaluator is known to compute wrongly in an operation, or nothing."""
+    if operation.parts:
+        return next(filter(None, (known_error(graph, part) for part in operation.parts)), "")
     node = library.node_from(operation.node)
     schema = library.schema_of(node, graph.opsets)
     given = library.attributes_of(node, schema)
-    shape = next((graph.tensors[n].shape for n in operation.reads if n in graph.tensors), (1,))
+    tensors = {**graph.inside, **graph.tensors}
+    shape = next((tensors[n].shape for n in operation.reads if n in tensors), (1,))
     match operation.operator:
         case "Softmax" | "LogSoftmax" | "Hardmax":
             if schema.since_version < 13 and given["axis"] % max(1, len(shape)) != len(shape) - 1:

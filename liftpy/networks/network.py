@@ -54,6 +54,18 @@ class Network:
         """The nodes without a program."""
         return self.graph.unsupported
 
+    def joined(self) -> Network:
+        """The network with operations joined into larger programs (docs/networks.md).
+
+        A joined operation is named `FIRST..LAST` by its first and last node, and has its nodes in
+        `parts`. The same tensors are at its border, so all methods of a network apply to it.
+
+        >>> import liftpy as lp
+        >>> lp.network("model.onnx").joined()["conv1..relu1"].operator  # doctest: +SKIP
+        'Conv+BatchNormalization+Relu'
+        """
+        return Network(by_onnx("joining").joined(self.graph))
+
     def evaluate(
         self, inputs: Mapping[str, Any] | Sequence[Any], *, reference: bool = False
     ) -> dict[str, NDArray[Any]]:
