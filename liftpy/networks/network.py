@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 from liftpy.compile import Kernel, compile_to_kernel
 from liftpy.constraints.device import Device
 from liftpy.errors import NetworkRefused, UnknownName, plural
+from liftpy.explore.exploring import SAMPLES
 from liftpy.explore.optional import needing
 from liftpy.ir.expr import Program
+from liftpy.networks.campaigns import NetworkCampaign, Turn, explore_network
 from liftpy.networks.graph import Graph, Operation, Unsupported, listed
 
 
@@ -114,6 +117,37 @@ class Network:
         if key not in self._kernels:
             self._kernels[key] = compile_to_kernel(program, device=device)
         return self._kernels[key]
+
+    def explore(
+        self,
+        samples: int = SAMPLES,
+        seed: int = 0,
+        db: Path | str = "network.db",
+        device: Device | str | None = None,
+        *,
+        time_limit: float | None = None,
+        told: Callable[[Turn], None] = lambda _: None,
+        **settings: Any,
+    ) -> NetworkCampaign:
+        """Explores each distinct program once, and most where the network's time is.
+
+        `db` is a folder, with a campaign's file for each program; other models share it. `samples`
+        is the most candidates of each program, and `time_limit`, in seconds, ends this call: the
+        same call continues. `told` is called with each turn of a program. `settings` are those of
+        `lp.explore` that apply to all programs, such as `search`, `families` or `tolerance`.
+
+        The result has for each program its campaign, its best time and its share of the network.
+        Raises NothingMeasured if no operation has a correct candidate, StoreRefused if `db` is a
+        file.
+
+        >>> import liftpy as lp
+        >>> net = lp.network("model.onnx").joined()  # doctest: +SKIP
+        >>> net.explore(time_limit=600, db="models.db").total  # in ms  # doctest: +SKIP
+        12.7
+        """
+        return explore_network(
+            self.graph, samples, seed, db, device, time_limit=time_limit, told=told, **settings
+        )
 
     def close(self) -> None:
         """Frees the kernels that `run` compiled."""
