@@ -26,7 +26,8 @@ class State:
 
     `times` are the median times of its measured candidates in ms, in any order; `tried` is the
     number of all its candidates with an outcome, and `seconds` the time that these took. `finished`
-    means that it gets no more candidates.
+    means that it gets no more candidates; `vain` is the number of its last turns that ended before
+    a candidate was tried.
     """
 
     count: int
@@ -34,6 +35,7 @@ class State:
     tried: int = 0
     seconds: float = 0.0
     finished: bool = False
+    vain: int = 0
 
     @property
     def best(self) -> float | None:
@@ -100,15 +102,16 @@ def expected_gain(times: Sequence[float]) -> float:
 def chosen(states: Sequence[State], most: int) -> Choice | None:
     """The next operation and its number of candidates; None if all have `most`, or are finished.
 
-    Operations without any candidate come first, in their order. Then it is the one with the largest
-    expected gain of the network, which counts each occurrence, for each second that it takes.
+    Operations without any candidate come first, those with the fewest turns in vain. Then it is the
+    one with the largest expected gain of the network, which counts each occurrence, for each second
+    that it takes.
     """
     open_ = [(k, s) for k, s in enumerate(states) if not s.finished and s.tried < most]
     if not open_:
         return None
-    for k, state in open_:
-        if not state.tried:
-            return Choice(k, target(0, most), None)
+    untried = [(state.vain, k) for k, state in open_ if not state.tried]
+    if untried:
+        return Choice(min(untried)[1], target(0, most), None)
 
     def rate(pair: tuple[int, State]) -> float:
         state = pair[1]

@@ -7,6 +7,7 @@ the program and the device: another model with the same operation continues the 
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -28,10 +29,13 @@ from liftpy.networks.graph import Graph, Operation
 from liftpy.opencl.devices import find_device
 
 LEAST = 20.0
-"""The shortest time limit in seconds of one turn of an operation, if as much time is left."""
+"""The shortest time limit in seconds of the first turn of a program, if as much time is left."""
 
-PARTS = 4
-"""A turn of an operation takes at most this fraction of the time left, once all have a time."""
+DERIVING = 60.0
+"""The seconds that a later turn may take besides its candidates: its space is derived in it."""
+
+SLOWER = 2.0
+"""How many times slower than expected the candidates of a turn may be before it is interrupted."""
 
 NAME_MOST = 48
 """The largest number of characters of a file's name that are the program's name."""
@@ -62,6 +66,8 @@ class Explored:
     campaign: Campaign | None = None
     reason: str = ""
     finished: bool = False
+    vain: int = 0
+    """How many of its last turns ended before a candidate was tried."""
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -85,7 +91,7 @@ class Explored:
         """What decides how many candidates it gets."""
         calls = self.campaign.calls if self.campaign is not None else ()
         seconds = sum(call.ended - call.started for call in calls if call.ended is not None)
-        return State(self.work.count, self.times, self.tried, seconds, self.finished)
+        return State(self.work.count, self.times, self.tried, seconds, self.finished, self.vain)
 
 
 @dataclass(frozen=True)
@@ -257,13 +263,14 @@ class Exploring:
         turn = Turn(before.work, choice, total, len(self.works))
         self.told(turn)
         finished, reason = False, ""
+        limit = self.limit(choice)
         with self.view(turn) as view:
             try:
                 campaign = explore(
                     before.work.program,
                     choice.samples,
                     db=before.work.path,
-                    time_limit=self.limit(choice),
+                    time_limit=limit,
                     again=self.again and choice.samples == self.samples,
                     progress=view,
                     phase=view.phase,
@@ -275,19 +282,26 @@ class Exploring:
             except NothingMeasured as nothing:
                 reason = str(nothing)
         after = stored(before.work)
-        # a turn that was too short for one candidate would be repeated for ever
-        finished = finished or after.tried == before.tried
+        vain = before.vain + 1 if after.tried == before.tried else 0
+        # without a limit of its own, or with all the time that is left, it would be in vain again
+        finished = finished or (vain > 0 and (limit is None or self.deadline.over))
         first, *_ = (reason or after.reason).splitlines() or [""]
-        self.now[choice.index] = replace(after, finished=finished, reason=first)
+        self.now[choice.index] = replace(after, finished=finished, vain=vain, reason=first)
 
     def limit(self, choice: Choice) -> float | None:
-        """The time limit of a turn in seconds; None without a limit of the call."""
+        """The time limit of a turn in seconds; None without a limit of the call.
+
+        It is twice as long after a turn in vain.
+        """
         left = self.deadline.left
-        if left == float("inf"):
+        if left == math.inf:
             return None
-        untried = sum(not one.tried for one in self.now)
-        share = left / PARTS if choice.gain is not None else 2 * left / max(1, untried)
-        return min(left, max(LEAST, share))
+        one = self.now[choice.index]
+        if one.tried:
+            limit = DERIVING + SLOWER * (choice.samples - one.tried) * one.state.pace
+        else:
+            limit = max(LEAST, SLOWER * left / sum(not other.tried for other in self.now))
+        return min(left, limit * 2**one.vain)
 
 
 def explore_network(  # noqa: PLR0913  one argument per setting

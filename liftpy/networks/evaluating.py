@@ -180,6 +180,9 @@ def known_error(graph: Graph, operation: Operation) -> str:
         case "Softmax" | "LogSoftmax" | "Hardmax":
             if schema.since_version < 13 and given["axis"] % max(1, len(shape)) != len(shape) - 1:
                 return "it does not join the axes from `axis` on, as opsets before 13 do"
+        case "BatchNormalization":
+            if schema.since_version < 14:
+                return "it uses the statistics of the batch before opset 14, as in training"
         case "GlobalMaxPool":
             if len(shape) != 4:
                 return "it reduces two spatial dimensions whatever the rank"

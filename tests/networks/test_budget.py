@@ -49,6 +49,12 @@ def test_operations_without_candidates_come_first_in_their_order():
     assert (first.index, first.samples, first.gain) == (1, 1, None)
 
 
+def test_after_a_turn_in_vain_others_come_first():
+    vain = State(1, vain=1)
+    assert chosen([vain, State(1)], 100).index == 1
+    assert chosen([vain, State(1, vain=2)], 100).index == 0
+
+
 def test_the_largest_saving_of_the_whole_network_comes_next():
     alike = [state(1, 8.0), state(3, 4.0), state(1, 11.0)]
     found = chosen(alike, 100)
