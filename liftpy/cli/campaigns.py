@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +11,9 @@ from typing import Annotated
 import typer
 
 from liftpy.boards.live import BATCH, Board
-from liftpy.cli.arguments import load_program, program_and_sizes
+from liftpy.cli.arguments import MODEL, load_program, program_and_sizes
 from liftpy.cli.fronts import show_fronts, title
+from liftpy.cli.loading import load
 from liftpy.cli.options import (
     BoundLimit,
     CandidateId,
@@ -34,6 +36,7 @@ from liftpy.cli.progress import CampaignView
 from liftpy.cli.pulse import pulse
 from liftpy.cli.screen import StoppedAndSaid, note, say, show, show_json
 from liftpy.errors import (
+    ArgumentRefused,
     ConstraintRefused,
     LiftError,
     NothingMeasured,
@@ -177,9 +180,42 @@ def explore(  # noqa: PLR0913  one parameter per option
 ) -> None:
     """A campaign: draws candidates, compiles, checks and times each, and finds the front.
 
+    A model.onnx is explored as a whole, in a folder: most where its time is.
+
     The same command resumes it. Exit code 3 if no valid candidate was measured, or exists.
     """
     chosen, listed = settings_and_lists(set_)
+    if program.endswith(MODEL):
+        one_program_only(
+            program,
+            {
+                "--set": set_,
+                "--where": where,
+                "--replay": replayed,
+                "--workers": workers,
+                "--times": times,
+            },
+        )
+        load("network_campaigns").explore_model(
+            program,
+            sizes(size),
+            db,
+            json=json,
+            samples=samples,
+            seed=seed,
+            device=device,
+            families=family,
+            memory_limit=memory_limit,
+            max_error=max_error,
+            time_limit=time_limit,
+            candidate_limit=candidate_limit,
+            build_limit=build_limit,
+            again=again,
+            tolerance=tolerance,
+            search=search,
+            sampler=sampler.value,
+        )
+        return
     if replayed is not None:
         stored = Campaign.read(replayed)
         space = exploring.space_of(
@@ -248,6 +284,16 @@ def explore(  # noqa: PLR0913  one parameter per option
     show_fronts(found, found.pareto(), "front of time and peak memory")
     say(rule(AXES[0]))
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
+
+
+def one_program_only(model: str, given: Mapping[str, object]) -> None:
+    """Refuses options that apply to one program, not to all operations of a network."""
+    used = [name for name, value in given.items() if value]
+    if used:
+        raise ArgumentRefused(
+            f"{', '.join(used)} cannot be used with the network {model}: its programs have other "
+            f"choices and sizes\n  name one of its operations: {model}:NODE"
+        )
 
 
 def show_offline(found: OfflineSearch, search: str, seed: int, *, json: bool) -> None:

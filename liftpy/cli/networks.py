@@ -18,6 +18,9 @@ from liftpy.language.text.program import show as program_text
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.network import network
 
+JOINED = ".."
+"""What is between the first and the last node in the name of a joined operation."""
+
 SHORT = 48
 """The longest program, in characters, that is printed in the table; others are only counted."""
 
@@ -31,10 +34,14 @@ def show_network(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX model.")],
     *,
     size: SizeOption = None,
+    joined: Annotated[
+        bool, typer.Option("--joined", help="Join operations as `explore MODEL` does.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """The operations of an ONNX model: operator, shapes, program, bytes; what is unsupported."""
-    graph = network(model, sizes(size), partial=True).graph
+    found = network(model, sizes(size), partial=True)
+    graph = found.joined().graph if joined else found.graph
     if json:
         show_json(as_data(graph))
         return
@@ -48,8 +55,8 @@ def show_network(
     table.add_column("live bytes", justify="right")
     for operation, live in zip(graph.operations, graph.live_bytes, strict=True):
         table.add_row(
-            escape(operation.name),
-            operation.operator,
+            escape("\n".join(part.name for part in operation.parts or (operation,))),
+            "\n".join(part.operator for part in operation.parts or (operation,)),
             escape(shapes(graph, operation)),
             escape(one_line(operation, numbers)),
             str(sum(graph.tensors[n].bytes for n in operation.outputs if n in graph.tensors)),
@@ -58,6 +65,12 @@ def show_network(
     show(table)
     for line in summary(graph):
         say(line)
+    if not joined:
+        fewer = found.joined()
+        say(
+            f"joined: {plural(len(fewer), 'operation')}, "
+            f"{plural(len(fewer.graph.programs), 'distinct program')} (--joined lists them)"
+        )
 
 
 def shapes(graph: Graph, operation: Operation) -> str:
@@ -112,6 +125,7 @@ def as_data(graph: Graph) -> dict[str, Any]:
             {
                 "node": o.name,
                 "operator": o.operator,
+                "parts": [part.name for part in o.parts],
                 "inputs": list(o.inputs),
                 "outputs": list(o.outputs),
                 "program": None if o.program is None else numbers[id(o.program)],
@@ -155,7 +169,8 @@ def program_of_node(file: str, node: str, given: Mapping[str, int]) -> Program:
             f"{file} is a network: name one of its nodes, as in {file}:NODE; "
             f"its nodes are: {known}\n  `liftpy network {file}` lists them"
         )
-    operation = found[node]
+    joined = JOINED in node and all(o.name != node for o in found)
+    operation = (found.joined() if joined else found)[node]
     if operation.program is None:
         raise NetworkRefused(f"no program for {operation.unsupported}")
     return operation.program

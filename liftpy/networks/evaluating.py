@@ -18,10 +18,18 @@ from liftpy.networks.graph import Graph, Operation, Tensor
 
 def by_reference(graph: Graph, operation: Operation, held: Mapping[str, Array]) -> list[Array]:
     """The outputs of an operation by ONNX's reference evaluator."""
-    node = library.node_from(operation.node)
-    found = library.reference_results(
-        node, graph.opsets, {n: held[n] for n in operation.reads if n}
-    )
+    if operation.parts:
+        inner = dict(held)
+        for part in operation.parts:
+            inner |= zip(part.outputs, by_reference(graph, part, inner), strict=True)
+        return [inner[name] for name in operation.outputs]
+    node, opsets = library.node_from(operation.node), graph.opsets
+    if operation.operator == "BatchNormalization" and opsets.get("", 0) in range(7, 14):
+        # in these, the evaluator uses the statistics of the batch; at inference, 15 is the same
+        opsets = {**opsets, "": 15}
+        for attribute in [a for a in node.attribute if a.name == "spatial"]:
+            node.attribute.remove(attribute)
+    found = library.reference_results(node, opsets, {n: held[n] for n in operation.reads if n})
     return [np.asarray(part) for part in found if part is not None]
 
 
@@ -84,14 +92,20 @@ class Check:
 
 def known_error(graph: Graph, operation: Operation) -> str:
     """What ONNX's reference evaluator is known to compute wrongly in an operation, or nothing."""
+    if operation.parts:
+        return next(filter(None, (known_error(graph, part) for part in operation.parts)), "")
     node = library.node_from(operation.node)
     schema = library.schema_of(node, graph.opsets)
     given = library.attributes_of(node, schema)
-    shape = next((graph.tensors[n].shape for n in operation.reads if n in graph.tensors), (1,))
+    tensors = {**graph.inside, **graph.tensors}
+    shape = next((tensors[n].shape for n in operation.reads if n in tensors), (1,))
     match operation.operator:
         case "Softmax" | "LogSoftmax" | "Hardmax":
             if schema.since_version < 13 and given["axis"] % max(1, len(shape)) != len(shape) - 1:
                 return "it does not join the axes from `axis` on, as opsets before 13 do"
+        case "BatchNormalization":
+            if schema.since_version < 7:
+                return "it uses the statistics of the batch before opset 7, as in training"
         case "GlobalMaxPool":
             if len(shape) != 4:
                 return "it reduces two spatial dimensions whatever the rank"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -68,7 +68,8 @@ class Operation:
     `program` is shared by equal operations. If the operation has none, `unsupported` says why.
     `node` is the node in ONNX's own encoding, and `reads` are all of its inputs, also those whose
     values are part of the program, and the tensors that its inner graphs read; an absent optional
-    input or output is "".
+    input or output is "". A joined operation has the operations that it was made of in `parts`, and
+    no `node`.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Operation:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     unsupported: Unsupported | None = None
+    parts: tuple[Operation, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Graph:
     `foreign` are the constants of types that the language does not have, as strings: only ONNX's
     reference evaluator reads these. `inputs` and `outputs` are names of tensors. `sizes` are the
     lengths that were chosen for declared dynamic dimensions, and `opsets` the versions of the
-    model's operator sets by domain.
+    model's operator sets by domain. `inside` are tensors between the parts of joined operations.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Graph:
     outputs: tuple[str, ...]
     sizes: Mapping[str, int]
     opsets: Mapping[str, int]
+    inside: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
 
     @property
     def unsupported(self) -> tuple[Unsupported, ...]:

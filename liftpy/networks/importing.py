@@ -367,10 +367,10 @@ def program_of(node: Node, entry: Entry, data: list[Operand]) -> Program:
     names = [snake(o.name) for o in data]
     types: dict[str, Type | Constant] = {}
     for name, o in zip(names, data, strict=True):
-        t = array_type(o.type, *o.shape) if o.shape else o.type
+        t = typed_array(o.type, o.shape)
         types[name] = t if o.value is None else const(t)
     made = program(function(snake(node.operator), names, types, body))
-    wanted = [array_type(t, *shape) if shape else t for t, shape in filter(None, node.results)]
+    wanted = [typed_array(t, shape) for t, shape in filter(None, node.results)]
     found = made.body.body.type
     parts = found.elements if isinstance(found, TupleType) else (found,)
     if [*map(str, parts)] != [*map(str, wanted)]:
@@ -379,6 +379,11 @@ def program_of(node: Node, entry: Entry, data: list[Operand]) -> Program:
             f"{', '.join(map(str, wanted))}"
         )
     return made
+
+
+def typed_array(t: ScalarType, shape: tuple[int, ...]) -> Type:
+    """The type of arrays of a shape; that of a scalar if there are no dimensions."""
+    return array_type(t, *shape) if shape else t
 
 
 def function(name: str, names: list[str], types: Mapping[str, Type | Constant], body: Body) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from liftpy.constraints.device import Device
 from liftpy.errors import NetworkRefused, UnknownName, plural
+from liftpy.explore.exploring import SAMPLES
 from liftpy.explore.optional import needing
+from liftpy.networks.campaigns import NetworkCampaign, Turn, explore_network
 from liftpy.networks.executing import Reference, by_meaning, execute
 from liftpy.networks.graph import Graph, Operation, Unsupported, listed
 from liftpy.networks.layout import layout_of
@@ -58,6 +60,18 @@ class Network:
     def unsupported(self) -> tuple[Unsupported, ...]:
         """The nodes without a program."""
         return self.graph.unsupported
+
+    def joined(self) -> Network:
+        """The network with operations joined into larger programs (docs/networks.md).
+
+        A joined operation is named `FIRST..LAST` by its first and last node, and has its nodes in
+        `parts`. The same tensors are at its border, so all methods of a network apply to it.
+
+        >>> import liftpy as lp
+        >>> lp.network("model.onnx").joined()["conv1..relu1"].operator  # doctest: +SKIP
+        'Conv+BatchNormalization+Relu'
+        """
+        return Network(by_onnx("joining").joined(self.graph))
 
     def evaluate(
         self, inputs: Mapping[str, Any] | Sequence[Any], *, reference: bool = False
@@ -117,6 +131,37 @@ class Network:
         """
         target = device if isinstance(device, Device) else find_device(device)
         return plan_of(self.graph, target, measured(map(Path, db), target), memory_limit)
+
+    def explore(
+        self,
+        samples: int = SAMPLES,
+        seed: int = 0,
+        db: Path | str = "network.db",
+        device: Device | str | None = None,
+        *,
+        time_limit: float | None = None,
+        told: Callable[[Turn], None] = lambda _: None,
+        **settings: Any,
+    ) -> NetworkCampaign:
+        """Explores each distinct program once, and most where the network's time is.
+
+        `db` is a folder, with a campaign's file for each program; other models share it. `samples`
+        is the most candidates of each program, and `time_limit`, in seconds, ends this call: the
+        same call continues. `told` is called with each turn of a program. `settings` are those of
+        `lp.explore` that apply to all programs, such as `search`, `families` or `tolerance`.
+
+        The result has for each program its campaign, its best time and its share of the network.
+        Raises NothingMeasured if no operation has a correct candidate, StoreRefused if `db` is a
+        file.
+
+        >>> import liftpy as lp
+        >>> net = lp.network("model.onnx").joined()  # doctest: +SKIP
+        >>> net.explore(time_limit=600, db="models.db").total  # in ms  # doctest: +SKIP
+        12.7
+        """
+        return explore_network(
+            self.graph, samples, seed, db, device, time_limit=time_limit, told=told, **settings
+        )
 
     def close(self) -> None:
         """Frees the device memory that `run` uses."""

@@ -23,8 +23,7 @@ from liftpy.primitives import Map
 from liftpy.rewrite.by_tiles import by_tiles
 from liftpy.rewrite.cuts import RESULT, Cut, all_cut, cuts_of, taken_further, unshadowed, uses
 from liftpy.rewrite.strategies.blocked import into_blocks, into_map
-from liftpy.rewrite.strategies.elementwise import to_elements
-from liftpy.rewrite.strategies.epilogue import fused_inward
+from liftpy.rewrite.strategies.elementwise import folds_inward, to_elements
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.plain import PLAIN
@@ -328,7 +327,7 @@ def choices(optional: Sequence[Cut], regions: Regions) -> Iterator[frozenset[Par
 
 def recomputes(stage: Expr) -> int:
     """The number of arrays of folds in a stage that are recomputed at each reading."""
-    inward = fused_inward(stage)
+    inward = folds_inward(stage)
     if isinstance(inward, Failure):
         return sum(1 for _ in stages(stage)) + sum(1 for _ in invariant(stage))
     return sum(1 for _ in invariant(inward.expr))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import liftpy as lp
+from liftpy.cli import network_campaigns
 from tests.networks.models import convolutional, model, node, value
 
 
@@ -72,3 +73,68 @@ def test_a_model_alone_and_an_unknown_node_are_refused(liftpy, file):
     said = liftpy("network", "none.onnx")
     assert (said.code, said.out) == (1, "")
     assert "none.onnx cannot be read: No such file" in said.err
+
+
+def test_joined_operations_are_listed_with_their_nodes(liftpy, file, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    said = liftpy("network", file)
+    assert "joined: 6 operations, 6 distinct programs (--joined lists them)" in said.out
+    said = liftpy("network", file, "--joined")
+    nodes = [line.split()[:2] for line in said.out.splitlines()[1:4]]
+    assert nodes == [["conv1", "Conv"], ["norm1", "BatchNormalization"], ["relu1", "Relu"]]
+    assert "6 operations, 6 distinct programs, opset 21" in said.out
+    found = liftpy("network", file, "--joined", "--json").json
+    assert found["operations"][0]["node"] == "conv1..relu1"
+    assert found["operations"][0]["parts"] == ["conv1", "norm1", "relu1"]
+    shown = liftpy("show", f"{file}:conv1..relu1")
+    assert shown.out.startswith("def conv_batch_normalization_relu(")
+
+
+def activations():
+    """Exp of x and of z, and a sum: two distinct programs."""
+    nodes = [
+        node("Exp", "x", "e", "exp1"),
+        node("Exp", "z", "f", "exp2"),
+        node("ReduceSum", "e", "y", "sum", keepdims=0),
+    ]
+    results = [value("e", [5]), value("f", [5]), value("y", [])]
+    made = model(nodes, [value("x", [5]), value("z", [5])], results)
+    Path("two.onnx").write_bytes(made.SerializeToString())
+    return "two.onnx"
+
+
+def test_a_model_is_explored_as_a_whole(liftpy, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    options = "-n", "1", "--search", "random", "--db", "two.db"
+    said = liftpy("explore", activations(), *options)
+    assert said.code == 0, said.err
+    lines = [line.split() for line in said.out.splitlines()]
+    rows = {words[0]: words for words in lines}
+    assert rows["exp1"][1:3] == ["(Exp)", "2"]
+    assert rows["sum"][1:3] == ["(ReduceSum)", "1"]
+    assert "3 operations:" in said.out
+    assert "exp1 (1 of 2 programs, 2 times): to 1 candidate; it has no time yet" in said.err
+    found = liftpy("explore", "two.onnx", *options, "--json").json
+    assert [one["count"] for one in found["operations"]] == [2, 1]
+    assert sum(one["share"] for one in found["operations"]) == pytest.approx(1)
+    file = f"two.db/{found['operations'][0]['file']}"
+    assert liftpy("pareto", file).code == 0
+    said = liftpy("pareto", "two.db")
+    assert said.code == 1
+    assert "two.db is a folder of campaigns, one for each program of a network" in said.err
+
+
+def test_options_for_one_program_are_refused_for_a_model(liftpy):
+    said = liftpy("explore", activations(), "--where", "v < 8")
+    assert said.code == 1
+    assert "--where cannot be used with the network two.onnx" in said.err
+
+
+def test_an_interrupted_exploration_says_how_to_continue(liftpy, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(network_campaigns, "explore_network", interrupted)
+    said = liftpy("explore", activations(), "--db", "two.db")
+    assert said.code == 130
+    assert "everything so far is in two.db. Repeat the command to continue" in said.err

@@ -41,6 +41,10 @@ PROGRAMS = {
         def p({MATRICES}, y: [48]f32) =
           zip(y, a |> {TIMES} |> join) |> map((old, new) => old - new)""",
     "split": f"def p({MATRICES}) = a |> {TIMES} |> split(2) |> map2d(map(x => max(x, 0)))",
+    "split with another array": f"""
+        def p({MATRICES}, y: [3][2][8]f32) =
+          zip(a |> {TIMES} |> split(2), y) |> map((rows, olds) => zip(rows, olds)
+            |> map((row, old) => zip(row, old) |> map((new, kept) => max(new - kept, 0))))""",
     "reordered": f"""
         def p({MATRICES}) = a |> {TIMES} |> reorder(i => 5 - i, i => 5 - i)
           |> map2d(x => max(x, 0))""",

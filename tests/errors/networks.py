@@ -8,7 +8,9 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
 import liftpy as lp
+from liftpy.cli.campaigns import one_program_only
 from liftpy.cli.networks import program_of_node
+from liftpy.explore.campaign.campaign import Campaign
 from liftpy.networks.backend import LiftpyBackend
 from liftpy.networks.onnx_library import array
 from tests.networks.models import convolutional, model, multiplied, node, one, recursive, value
@@ -82,7 +84,28 @@ def dynamic():
     return model([node("Relu", "x", "y")], [value("x", ["N", "H"])], [value("y", [None, None])])
 
 
+def explored(made, db, **settings):
+    lp.network(made, partial=True).joined().explore(1, db=db, **settings)
+
+
+def folder_of_campaigns():
+    Path("models.db").mkdir()
+    Path("models.db/relu-0123456789ab.db").touch()
+    Campaign.read("models.db")
+
+
+def campaign_in_a_file():
+    Path("relu.db").touch()
+    explored(relu(), "relu.db")
+
+
 CASES: dict[str, Case] = {
+    "network_campaigns_in_a_file": lambda _: campaign_in_a_file(),
+    "network_campaigns_as_one_campaign": lambda _: folder_of_campaigns(),
+    "network_campaigns_of_nothing": lambda _: explored(one("Erf", (3,)), "models.db"),
+    "network_campaigns_with_options_of_one_program": lambda _: one_program_only(
+        "small.onnx", {"--set": ["v=8"], "--where": None, "--replay": "relu.db"}
+    ),
     "network_alone": lambda folder: node_of(folder, convolutional(), ""),
     "network_node_without_a_program": lambda folder: node_of(folder, one("Erf", (3,)), "op"),
     "network_unknown_node": lambda _: lp.network(convolutional())["conv7"],

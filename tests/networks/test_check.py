@@ -136,3 +136,17 @@ def test_operations_in_which_the_evaluator_is_right_are_compared(made):
     assert [*found.errors] == ["op"]
     assert not found.skipped
     assert str(found).startswith("1 operation agrees with")
+
+
+@pytest.mark.parametrize(("opset", "more"), [(7, {"spatial": 1}), (9, {}), (13, {}), (15, {})])
+def test_a_normalization_is_compared_at_inference(opset, more):
+    """Before opset 14, ONNX's evaluator would normalize as in training."""
+    names = ("scale", "shift", "mean", "var")
+    arrays = {n: np.float32([1.5, 0.5]) * k for k, n in enumerate(names, start=1)}
+    nodes = [node("BatchNormalization", "x scale shift mean var", "y", "norm1", **more)]
+    shapes = [value("x", [3, 2, 5])], [value("y", [3, 2, 5])]
+    x = np.random.default_rng(5).standard_normal((3, 2, 5)).astype(np.float32)
+    network = lp.network(model(nodes, *shapes, opset=opset, **arrays))
+    found = network.check([x])
+    assert found.passed, found
+    assert not found.skipped

@@ -21,6 +21,19 @@ GRAPHS = {
     "zfnet512": 22,
 }
 
+JOINED = {
+    "bvlc_alexnet": (14, 14),
+    "densenet121": (242, 188),
+    "inception_v1": (84, 73),
+    "inception_v2": (94, 59),
+    "resnet50": (57, 28),
+    "shufflenet": (59, 27),
+    "squeezenet": (39, 28),
+    "vgg19": (25, 18),
+    "zfnet512": (14, 13),
+}
+"""The numbers of joined operations and of their distinct programs; docs/networks.md has them."""
+
 
 def test_these_are_all_of_them():
     assert {p.stem.removeprefix("light_") for p in FOLDER.glob("*.onnx")} == {*GRAPHS}
@@ -35,6 +48,12 @@ def test_every_node_has_a_program(name):
     graph = network.graph
     assert graph.peak_bytes >= sum(graph.tensors[n].bytes for n in graph.inputs)
     assert graph.tensors[graph.outputs[0]].shape[:2] == (1, 1000)
+    joined = network.joined()
+    assert (len(joined), len(joined.graph.programs)) == JOINED[name]
+    assert sum(max(1, len(o.parts)) for o in joined) == len(network)
+    assert joined.graph.peak_bytes <= graph.peak_bytes
+    alone = {o.operator for o in joined if not o.parts}
+    assert not alone & {"Relu", "BatchNormalization", "Sum", "Dropout"}
 
 
 def with_random_weights(path, seed):

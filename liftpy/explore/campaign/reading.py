@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from liftpy.constraints.device import Device
-from liftpy.errors import StoreRefused, UnknownName
+from liftpy.errors import StoreRefused, UnknownName, a_few
 from liftpy.explore.campaign.database import MOST, saying, snapshot, understanding
 from liftpy.explore.campaign.rows import Call, Identity, Row, to_row
 from liftpy.explore.campaign.schema import digest
@@ -35,6 +35,13 @@ class CampaignReader:
         """
         with saying(path):
             there = path.exists()
+            inside = sorted(p.name for p in path.glob("*.db")) if path.is_dir() else []
+        if inside:
+            raise StoreRefused(
+                f"{path} is a folder of campaigns, one for each program of a network\n"
+                f"  name one of its files, as in {path / inside[0]}; "
+                f"it has: {a_few(inside)}"
+            )
         if not there:
             raise StoreRefused(
                 f"no campaign is stored in {path}: `liftpy explore PROGRAM --db {path}` starts one"

@@ -13,7 +13,12 @@ from liftpy.ir.expr import Expr, FunCall, Get, Param
 from liftpy.ir.walk import at, children, every_part
 from liftpy.primitives import Join, Map, Pad, Split, Transpose, Zip
 from liftpy.primitives.work import is_layout
-from liftpy.rewrite.strategies.epilogue import ZIP_OF_MAP, keeps_each, tuples_fused
+from liftpy.rewrite.strategies.epilogue import (
+    ZIP_OF_MAP,
+    fused_inward,
+    keeps_each,
+    tuples_fused,
+)
 from liftpy.rewrite.strategies.inward import past
 from liftpy.rewrite.strategies.shapes import (
     array_type,
@@ -25,6 +30,7 @@ from liftpy.rewrite.strategies.shapes import (
     rank,
     working_map,
 )
+from liftpy.rewrite.strategies.share import has_fold_in, stages
 from liftpy.rewrite.strategy import (
     Failure,
     Predicate,
@@ -56,6 +62,24 @@ def to_elements(expr: Expr) -> Result:
         if not isinstance(last, FunCall) or any(map(has_lists, last.args)):
             return Failure("to_elements", "an array is not read element by element")
     return result
+
+
+def folds_inward(expr: Expr) -> Result:
+    """`fused_inward`, or, where it has no law, the operation moved along the arrays that fold.
+
+    The second form is that of an operation that reads another array besides the results of folds,
+    such as a residual, below layouts that only `moved` knows.
+    """
+    result = fused_inward(expr)
+    if isinstance(result, Success):
+        return result
+    place = maker(expr)
+    if not working_map(at(expr, place)):
+        return result
+    other = at_path(place, moved(has_fold_in))(expr)
+    if isinstance(other, Failure) or next(stages(other.expr), None) is not None:
+        return result
+    return other
 
 
 def has_lists(expr: Expr) -> bool:

@@ -21,7 +21,7 @@ from liftpy.ir.expr import Expr, FunCall
 from liftpy.ir.nat import Nat
 from liftpy.primitives import Split
 from liftpy.rewrite.strategies.block import accumulate_blocks, group_maps, store_padding
-from liftpy.rewrite.strategies.epilogue import fused_inward
+from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.lower import copied, over_ids, sequential
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
@@ -292,7 +292,7 @@ def tiles(sizes: Sizes) -> Strategy:
     """Pad the array further, and take its windows tile by tile under the crop."""
     return remembered(
         seq(
-            attempt(fused_inward),
+            attempt(folds_inward),
             attempt(rule("map_fusion")),
             extend(sizes.extra, sizes.extra, padded=True),
             at_path(CROPPED, tile_windows(sizes.tile, sizes.tile)),

@@ -16,7 +16,7 @@ from liftpy.rewrite.strategies.block import (
     in_vector_accumulators,
     reduce_of_maps,
 )
-from liftpy.rewrite.strategies.epilogue import fused_inward
+from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.lower import chain, elementwise, nest_reductions, sequential
 from liftpy.rewrite.strategies.shapes import (
     array_type,
@@ -184,7 +184,7 @@ def windows_in_local(size: Nat) -> Strategy:
         return at_path(maker(expr), windows)(expr)
 
     return seq(
-        attempt(fused_inward),
+        attempt(folds_inward),
         nest_reductions(),
         attempt(rule("map_fusion")),
         tiles,

@@ -9,7 +9,7 @@ from liftpy.ir.types import ArrayType, size_bytes
 from liftpy.ir.walk import every_part
 from liftpy.primitives import Map, Slide
 from liftpy.rewrite.strategies.block import columns_first, is_indivisible
-from liftpy.rewrite.strategies.epilogue import fused_inward
+from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.lower import exposed
 from liftpy.rewrite.strategies.shapes import array_type, is_padding, is_windows, longest
 from liftpy.rewrite.strategy import Failure, Strategy, identity, rule
@@ -90,8 +90,8 @@ def window_and_length(slide: FunCall) -> tuple[int, int]:
 
 
 def with_epilogues(expr: Expr) -> Expr:
-    """The result of `fused_inward`; the expression itself if that fails."""
-    result = fused_inward(expr)
+    """The result of `folds_inward`; the expression itself if that fails."""
+    result = folds_inward(expr)
     return expr if isinstance(result, Failure) else result.expr
 
 

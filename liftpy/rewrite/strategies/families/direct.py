@@ -18,7 +18,7 @@ from liftpy.rewrite.strategies.block import (
     register_blocks,
     store_padding,
 )
-from liftpy.rewrite.strategies.epilogue import fused_inward
+from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.families.common import (
     LANES,
     OUTER,
@@ -252,7 +252,7 @@ def reordered(body: Expr) -> Result:
 _ORDERED = remembered(reordered)
 _EXCHANGED = remembered(exchange_maps)
 _FLAT = remembered(seq(points, exchange_maps))
-_INWARD = remembered(fused_inward)
+_INWARD = remembered(folds_inward)
 
 DIRECT = Family(
     "direct",

@@ -1,0 +1,102 @@
+"""Which operation of a network is explored next: decisions on made-up times."""
+
+import itertools
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from liftpy.networks.budget import DIRECT, UNKNOWN, State, chosen, expected_gain, target
+
+times = st.lists(st.floats(0.01, 100), min_size=2, max_size=7)
+
+
+@given(times)
+def test_the_gain_is_the_mean_least_of_all_halves_less_the_least(found):
+    halves = itertools.combinations(found, len(found) // 2)
+    wanted = statistics.mean(map(min, halves)) - min(found)
+    assert expected_gain(found) == pytest.approx(wanted, abs=1e-9)
+
+
+@given(times)
+def test_the_gain_is_neither_negative_nor_more_than_the_spread(found):
+    assert 0 <= expected_gain(found) <= max(found) - min(found) + 1e-9
+    assert expected_gain([min(found)] * len(found)) == 0
+
+
+def test_one_time_says_nothing_of_the_next_one():
+    assert expected_gain([7.0]) == UNKNOWN * 7
+    assert expected_gain([]) == 0
+
+
+@given(st.integers(0, 300), st.integers(1, 300))
+def test_targets_grow_and_do_not_depend_on_the_place_of_an_interruption(tried, most):
+    aim = target(tried, most)
+    assert aim == most or tried < aim
+    for later in range(tried, aim):
+        assert target(later, most) == aim
+    assert target(0, 100) == 1
+    assert target(1, 100) == 1 + DIRECT
+
+
+def state(count, *found, seconds=10.0, finished=False):
+    return State(count, found, len(found), seconds if found else 0.0, finished)
+
+
+def test_operations_without_candidates_come_first_in_their_order():
+    first = chosen([state(1, 50.0), state(1), state(9)], 100)
+    assert (first.index, first.samples, first.gain) == (1, 1, None)
+
+
+def test_after_a_turn_in_vain_others_come_first():
+    vain = State(1, vain=1)
+    assert chosen([vain, State(1)], 100).index == 1
+    assert chosen([vain, State(1, vain=2)], 100).index == 0
+
+
+def test_the_largest_saving_of_the_whole_network_comes_next():
+    alike = [state(1, 8.0), state(3, 4.0), state(1, 11.0)]
+    found = chosen(alike, 100)
+    assert found.index == 1  # 3 x 4 ms is more than 11 ms
+    assert found.gain == pytest.approx(UNKNOWN * 12)
+
+
+def test_a_slow_operation_whose_candidates_are_alike_gets_no_more():
+    slow = state(1, *[90.0, 90.1, 90.0, 90.1])
+    fast = state(1, *[5.0, 9.0, 7.0, 8.0])
+    assert chosen([slow, fast], 100).index == 1
+
+
+def test_a_saving_is_divided_by_the_time_that_it_takes():
+    quick = state(1, 5.0, 9.0, seconds=2.0)
+    tedious = state(1, 6.0, 11.0, seconds=60.0)
+    assert expected_gain(tedious.times) > expected_gain(quick.times)
+    assert chosen([tedious, quick], 100).index == 1
+
+
+def test_what_failed_so_far_is_taken_for_an_operation_like_the_others():
+    failed = State(1, (), 1, 5.0)
+    assert chosen([state(1, *[3.0, 3.0]), failed], 100).index == 1
+    assert chosen([failed], 100).samples == 1 + DIRECT
+
+
+def test_it_ends_when_all_have_their_number_or_are_finished():
+    assert chosen([state(1, 5.0, 6.0), state(2, 7.0, finished=True)], 2) is None
+    assert chosen([], 2) is None
+
+
+def test_a_budget_goes_where_the_time_is():
+    """Three operations whose candidates are drawn from lists: the dominant one gets the most."""
+    drawn = {0: [40 - 0.9 * k for k in range(40)], 1: [3 - 0.02 * k for k in range(40)]}
+    drawn[2] = [2.0] * 40
+    counts, tried = [4, 4, 1], [0, 0, 0]
+    for _ in range(8):
+        states = [
+            State(n, tuple(drawn[k][: tried[k]]), tried[k], float(tried[k]))
+            for k, n in enumerate(counts)
+        ]
+        found = chosen(states, 40)
+        tried[found.index] = found.samples
+    assert tried[0] == 40
+    assert tried[0] > tried[1] > tried[2]

@@ -1,0 +1,154 @@
+"""Campaigns over a network: a file for each distinct program, shared, resumed, with a budget."""
+
+import numpy as np
+import pytest
+
+import liftpy as lp
+from liftpy.errors import NothingMeasured, StoreRefused
+from liftpy.explore.campaign.campaign import Campaign
+from liftpy.networks.campaigns import campaign_file, explore_network, read_network
+from tests.networks.models import model, node, value
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _shared(in_one_process):
+    """What campaigns have in common is made once."""
+
+
+def small(*, also_sum=False):
+    """A product, twice the same activation, perhaps a sum of rows."""
+    rng = np.random.default_rng(7)
+    nodes = [
+        node("MatMul", "x w", "a", "product"),
+        node("Tanh", "a", "b", "tanh1"),
+        node("Softmax", "b", "s", "softmax", axis=-1),
+        node("MatMul", "s v", "c", "other"),
+        node("Tanh", "c", "d", "tanh2"),
+    ]
+    outputs = [value("b", [3, 5]), value("d", [3, 5])]
+    if also_sum:
+        nodes.append(node("ReduceSum", "d", "y", "sum", keepdims=0))
+        outputs.append(value("y", []))
+    return model(
+        nodes,
+        [value("x", [3, 7])],
+        outputs,
+        w=rng.standard_normal((7, 5)).astype(np.float32),
+        v=rng.standard_normal((5, 5)).astype(np.float32),
+    )
+
+
+def contents(folder):
+    """What the files of a folder have, except times."""
+    found = {path.name: Campaign.read(path) for path in sorted(folder.glob("*.db"))}
+    return {
+        name: (campaign.identity.text, [(r.id, r.ordinal, r.outcome) for r in campaign.rows])
+        for name, campaign in found.items()
+    }
+
+
+SETTINGS = {"search": "random", "again": False}
+
+
+@pytest.fixture(scope="module")
+def network():
+    return lp.network(small()).joined()
+
+
+@pytest.fixture(scope="module")
+def explored(network, device, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("campaigns")
+    turns = []
+    found = network.explore(2, db=folder, device=device, told=turns.append, **SETTINGS)
+    return found, turns
+
+
+def test_each_distinct_program_has_its_file_and_candidates(network, explored, device):
+    found, turns = explored
+    assert [one.work.operations[0].name for one in found] == [
+        "product..tanh1",
+        "softmax",
+        "other..tanh2",
+    ]
+    assert {one.tried for one in found} == {2}
+    assert sorted(contents(found.folder)) == sorted(one.work.path.name for one in found)
+    (first, *_) = found
+    assert first.work.path == campaign_file(found.folder, first.work.program, device)
+    assert found.total == pytest.approx(sum(one.best * one.work.count for one in found))
+    assert sum(found.share(one) for one in found) == pytest.approx(1)
+    assert [turn.choice.samples for turn in turns] == [1, 1, 1, 2, 2, 2]
+    assert "it has no time yet" in str(turns[0])
+    assert "expected gain" in str(turns[-1])
+
+
+def test_equal_operations_count_once(device, tmp_path):
+    nodes = [node("Exp", "x", "e", "exp1"), node("Exp", "z", "f", "exp2")]
+    given = [value("x", [5]), value("z", [5])]
+    network = lp.network(model(nodes, given, [value("e", [5]), value("f", [5])])).joined()
+    found = network.explore(1, db=tmp_path / "m", device=device, **SETTINGS)
+    (one,) = found
+    assert one.work.count == 2
+    assert found.total == pytest.approx(2 * one.best)
+
+
+def test_another_model_shares_the_files(explored, device):
+    found, _ = explored
+    before = contents(found.folder)
+    wider = lp.network(small(also_sum=True)).joined()
+    stored = read_network(wider.graph, found.folder, device)
+    assert [one.tried for one in stored] == [2, 2, 2, 0]
+    turns = []
+    wider.explore(2, db=found.folder, device=device, told=turns.append, **SETTINGS)
+    assert {turn.work.operations[0].name for turn in turns} == {"sum"}
+    after = contents(found.folder)
+    assert after.items() > before.items()
+
+
+def test_an_interrupted_call_is_resumed_with_the_same_candidates(
+    explored, network, device, tmp_path
+):
+    found, _ = explored
+    seen = []
+
+    def interrupted(turn):
+        seen.append(turn)
+        if len(seen) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        network.explore(2, db=tmp_path / "m", device=device, told=interrupted, **SETTINGS)
+    again = network.explore(2, db=tmp_path / "m", device=device, **SETTINGS)
+    whole = {one.work.path.name for one in found}
+    wanted = {name: rows for name, rows in contents(found.folder).items() if name in whole}
+    assert contents(tmp_path / "m") == wanted
+    assert again.stopped == ""
+
+
+def test_a_time_limit_stops_between_turns_and_says_so(network, device, tmp_path):
+    with pytest.raises(NothingMeasured, match="no operation of small was measured"):
+        network.explore(2, db=tmp_path / "m", device=device, time_limit=0.0, **SETTINGS)
+    network.explore(1, db=tmp_path / "m", device=device, **SETTINGS)
+    found = network.explore(2, db=tmp_path / "m", device=device, time_limit=0.0, **SETTINGS)
+    assert found.stopped == "the time limit of 0 s (--time-limit) ended"
+    assert {one.tried for one in found} == {1}
+
+
+def test_a_file_is_no_folder_and_a_folder_no_campaign(explored, network, device, tmp_path):
+    found, _ = explored
+    path = found.explored[0].work.path
+    with pytest.raises(
+        StoreRefused, match="is a file, and the campaigns of a network are a folder"
+    ):
+        network.explore(1, db=path, device=device)
+    with pytest.raises(StoreRefused, match="is a folder of campaigns"):
+        Campaign.read(found.folder)
+    assert Campaign.read(path).best().time_ns > 0
+
+
+def test_an_operation_without_a_candidate_has_a_reason(network, device, tmp_path):
+    found = explore_network(
+        network.graph, 1, db=tmp_path / "m", device=device, memory_limit=200, **SETTINGS
+    )
+    reasons = {one.work.operations[0].name: one.reason for one in found if one.best is None}
+    assert {*reasons} == {"product..tanh1", "other..tanh2"}
+    assert all("200 bytes" in reason for reason in reasons.values()), reasons

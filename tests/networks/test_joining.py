@@ -1,0 +1,229 @@
+"""Networks with joined operations: which are joined, their meaning, and their spaces."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import liftpy as lp
+from liftpy.explore.exploring import candidate_of
+from liftpy.networks.joining import MOST_NODES
+from liftpy.rewrite.partition import direct
+from tests.networks.models import convolutional, model, node, value
+
+
+def some(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def names(network):
+    return [operation.name for operation in network]
+
+
+def normalized(batch=1, *, bias=False, residual=False, seed=5):
+    """Conv, BatchNormalization, perhaps Add, Relu: 3 channels of 5x7 to 4 kernels."""
+    rng = np.random.default_rng(seed)
+    shape = [batch, 4, 5, 7]
+    nodes = [
+        node("Conv", "x w b" if bias else "x w", "c", "conv", pads=[1, 1, 1, 1]),
+        node("BatchNormalization", "c scale shift mean var", "n", "norm", epsilon=1e-3),
+        node("Relu", "n", "y", "relu"),
+    ]
+    if residual:
+        nodes[2:] = [node("Add", "n r", "a", "add"), node("Relu", "a", "y", "relu")]
+    arrays = {name: some(rng, 4) for name in ("scale", "shift", "mean")}
+    if bias:
+        arrays["b"] = some(rng, 4)
+    return model(
+        nodes,
+        [value("x", [batch, 3, 5, 7]), *([value("r", shape)] if residual else [])],
+        [value("y", shape)],
+        w=some(rng, 4, 3, 3, 3),
+        var=np.abs(some(rng, 4)) + np.float32(0.5),
+        **arrays,
+    )
+
+
+def inputs_of(network, seed=1):
+    rng = np.random.default_rng(seed)
+    return [some(rng, *network.graph.tensors[n].shape) for n in network.graph.inputs]
+
+
+# --- which operations are joined ------------------------------------------------------------------
+
+
+def test_a_group_ends_at_several_readers_and_at_the_next_fold():
+    network = lp.network(convolutional(), {"N": 2}).joined()
+    assert names(network) == [
+        "conv1..relu1",  # r1 has two readers
+        "conv2",
+        "conv3..add1",
+        "pool1..reshape1",
+        "dense1",
+        "softmax1",
+    ]
+    assert network["conv1..relu1"].operator == "Conv+BatchNormalization+Relu"
+    assert [part.name for part in network["conv3..add1"].parts] == ["conv3", "add1"]
+    assert {*network.graph.inside} == {"c1", "n1", "c3", "p1"}
+    assert network.graph.tensors["r1"].readers == ("conv2", "conv3..add1")
+    assert network.graph.tensors["a1"].producer == "conv3..add1"
+
+
+def test_a_result_of_the_network_is_not_hidden_in_a_group():
+    nodes = [node("Exp", "x", "y", "exp"), node("Neg", "y", "z", "neg")]
+    shapes = [value("y", [3]), value("z", [3])]
+    assert names(lp.network(model(nodes, [value("x", [3])], shapes)).joined()) == ["exp", "neg"]
+    assert names(lp.network(model(nodes, [value("x", [3])], shapes[1:])).joined()) == ["exp..neg"]
+
+
+def test_padding_joins_its_reader_and_a_flattened_result_its_producer():
+    nodes = [
+        node("Pad", "x pads", "p", "pad"),
+        node("MaxPool", "p", "m", "pool", kernel_shape=[2, 2]),
+        node("Flatten", "m", "y", "flatten"),
+    ]
+    made = model(
+        nodes,
+        [value("x", [1, 2, 3, 5])],
+        [value("y", [1, None])],
+        pads=np.array([0, 0, 1, 0, 0, 0, 0, 1]),
+    )
+    network = lp.network(made).joined()
+    assert names(network) == ["pad..flatten"]
+    assert network.check(inputs_of(network)).passed
+
+
+def test_an_operation_that_reads_a_tensor_twice_or_repeats_its_elements_stays_apart():
+    twice = [node("Exp", "x", "e", "exp"), node("Mul", "e e", "y", "square")]
+    network = lp.network(model(twice, [value("x", [3])], [value("y", [3])])).joined()
+    assert names(network) == ["exp", "square"]
+    wider = [node("Exp", "x", "e", "exp"), node("Add", "e z", "y", "add")]
+    shapes = [value("x", [3]), value("z", [5, 3])]
+    assert names(lp.network(model(wider, shapes, [value("y", [5, 3])])).joined()) == ["exp", "add"]
+
+
+def test_of_two_convolutions_one_is_joined_with_their_sum():
+    rng = np.random.default_rng(2)
+    nodes = [
+        node("Conv", "x w", "a", "left"),
+        node("Conv", "x v", "b", "right"),
+        node("Add", "a b", "y", "add"),
+    ]
+    made = model(
+        nodes,
+        [value("x", [1, 2, 3, 5])],
+        [value("y", [1, 3, 3, 5])],
+        w=some(rng, 3, 2, 1, 1),
+        v=some(rng, 3, 2, 1, 1),
+    )
+    network = lp.network(made).joined()
+    assert names(network) == ["right", "left..add"]
+    assert network.check(inputs_of(network)).passed
+
+
+def test_a_group_has_a_limited_number_of_nodes():
+    count = 2 * MOST_NODES + 1
+    nodes = [node("Sin", f"x{k}", f"x{k + 1}", f"sin{k}") for k in range(count)]
+    made = model(nodes, [value("x0", [3])], [value(f"x{count}", [3])])
+    network = lp.network(made).joined()
+    assert [len(operation.parts) for operation in network] == [MOST_NODES, MOST_NODES, 0]
+    assert network.check(inputs_of(network)).passed
+
+
+def test_nodes_without_a_program_stay_as_they_are():
+    nodes = [node("Erf", "x", "e", "erf"), node("Neg", "e", "n", "neg"), node("Exp", "n", "y", "e")]
+    made = model(nodes, [value("x", [3])], [value("y", [3])])
+    network = lp.network(made, partial=True).joined()
+    assert names(network) == ["erf", "neg..e"]
+    (x,) = inputs_of(network)
+    assert network.evaluate([x], reference=True)["y"].shape == (3,)
+
+
+# --- their meaning --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("residual", [False, True])
+def test_a_normalization_becomes_part_of_the_weights(bias, residual):
+    network = lp.network(normalized(bias=bias, residual=residual))
+    joined = network.joined()
+    (operation,) = joined
+    given = inputs_of(network)
+    assert joined.check(given).passed
+    found, wanted = joined.evaluate(given)["y"], network.evaluate(given)["y"]
+    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+    (made, *_) = direct(operation.program)
+    assert [stage.name for stage in made.stages] == ["normal_weights", "normal_biases", "result"]
+    folded = {p.name for stage in made.stages[:2] for p in stage.program.params}
+    assert folded <= operation.program.constants
+
+
+def test_weights_that_are_inputs_keep_the_normalization():
+    made = normalized()
+    del made.graph.initializer[[t.name for t in made.graph.initializer].index("w")]
+    made.graph.input.append(value("w", [4, 3, 3, 3]))
+    network = lp.network(made).joined()
+    (operation,) = network
+    assert "normal_weights" not in lp.show(operation.program)
+    assert network.check(inputs_of(network)).passed
+
+
+UNARY = ("Relu", "Sigmoid", "Tanh", "Neg", "Abs", "Identity")
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_random_graphs_keep_their_meaning(data):
+    """Chains and branches of convolutions, normalizations, activations, residuals, channels."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
+    batch, nodes, arrays, tensors = data.draw(st.sampled_from([1, 2])), [], {}, ["x"]
+    for k in range(data.draw(st.integers(1, 9))):
+        kind = data.draw(st.sampled_from(["Conv", "BatchNormalization", "Add", "Mul", "unary"]))
+        of, made = data.draw(st.sampled_from(tensors[-3:])), f"t{k}"
+        if kind == "unary":
+            operator, reads = data.draw(st.sampled_from(UNARY)), of
+        elif kind == "Conv":
+            arrays[f"w{k}"], operator, reads = some(rng, 3, 3, 3, 1) / 3, kind, f"{of} w{k}"
+        elif kind == "BatchNormalization":
+            own = [f"{n}{k}" for n in ("s", "b", "m", "v")]
+            arrays |= {n: np.abs(some(rng, 3)) + np.float32(0.5) for n in own}
+            operator, reads = kind, f"{of} {' '.join(own)}"
+        else:
+            arrays[f"c{k}"] = some(rng, 3, 1, 1)
+            other = data.draw(st.sampled_from([*tensors, f"c{k}"]))
+            operator, reads = kind, f"{of} {other}"
+        extra = {"pads": [1, 0, 1, 0]} if kind == "Conv" else {}
+        nodes.append(node(operator, reads, made, f"n{k}", **extra))
+        tensors.append(made)
+    shape = [batch, 3, 5, 2]
+    made = model(nodes, [value("x", shape)], [value(tensors[-1], shape)], **arrays)
+    network = lp.network(made).joined()
+    given_arrays = inputs_of(network)
+    found = network.check(given_arrays)
+    assert found.passed, found
+    assert sum(max(1, len(o.parts)) for o in network) == len(lp.network(made))
+
+
+# --- their spaces ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("residual", [False, True])
+def test_an_epilogue_is_fused_into_register_blocks(batch, residual):
+    """ONNX's layout has channels first: transposes and splits are between the sums and the end."""
+    (operation,) = lp.network(normalized(batch, residual=residual)).joined()
+    fused, *_ = direct(operation.program)
+    assert dict(fused.words) == {"stage1": "fused"}
+    assert fused.stages[-1].is_direct
+
+
+def test_a_joined_operation_runs_as_a_fused_candidate(device):
+    network = lp.network(normalized(2, residual=True)).joined()
+    (operation,) = network
+    settings_ = {"stage1": "fused", "result.family": "direct"}
+    given_arrays = inputs_of(network)
+    by_name = dict(zip(network.graph.inputs, given_arrays, strict=True)) | network.graph.constants
+    candidate = candidate_of(operation.program, device, settings_)
+    kernel = lp.compile(operation.program, candidate.assignment, device=device)
+    found = kernel(*(by_name[n] for n in operation.inputs))
+    np.testing.assert_allclose(found, network.evaluate(given_arrays)["y"], rtol=1e-4, atol=1e-5)
