@@ -36,9 +36,9 @@ def plan_model(
         list[Path] | None,
         typer.Option(
             "--db",
-            metavar="FILE",
-            help="A campaign of a node (`explore model.onnx:NODE`), whose measured candidates may "
-            "be chosen; may be repeated.",
+            metavar="FOLDER",
+            help="Campaigns of `explore model.onnx`, or the file of one campaign; their measured "
+            "candidates may be chosen. May be repeated.",
         ),
     ] = None,
     memory_limit: Annotated[
@@ -55,7 +55,8 @@ def plan_model(
     json: JsonFlag = False,
 ) -> None:
     """A candidate for each operation of a model, an order, and one arena; the front of plans."""
-    found = network(model, sizes(size)).plan(db or (), device=device, memory_limit=memory_limit)
+    joined = network(model, sizes(size)).joined()
+    found = joined.plan(db or (), device=device, memory_limit=memory_limit)
     plan = found.timed()
     if output is not None:
         plan.save(output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from liftpy.explore.space.candidate import program_text
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.version import VERSION
 from liftpy.ir.expr import Program
+from liftpy.networks.campaigns import campaign_file
 from liftpy.networks.graph import Operation
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
@@ -58,27 +59,47 @@ def firsts(device: Device) -> Options:
 def measured(paths: Iterable[Path], device: Device) -> Options:
     """Options that are the candidates measured on a device in campaigns; firsts for other programs.
 
-    StoreRefused for a campaign of another device, driver or version of liftpy.
+    A path is a campaign's file, or a folder with campaigns of a network. StoreRefused for a file
+    of another device, driver or version of liftpy; in a folder, only those of this device are read.
     """
+    paths = tuple(paths)
+    folders = [path for path in paths if path.is_dir()]
     by_text: dict[str, list[Option]] = {}
-    for path in paths:
+
+    def read(path: Path) -> None:
         with CampaignReader.read(path) as store:
             _check(store, device)
-            found = by_text.setdefault(store.identity.text, [])
-            for row in store.rows():
-                if row.outcome == "measured" and row.device == device.fingerprint:
-                    source, manifest = store.kernels(row.id)
-                    if source is not None and manifest is not None:
-                        module = Module.of_manifest(source, json.loads(manifest))
-                        found.append(Option(row.skeleton, row.assignment, row.time_ns, module))
+            by_text.setdefault(store.identity.text, []).extend(_measured_in(store, device))
+
+    for path in paths:
+        if path not in folders:
+            read(path)
     other = firsts(device)
+    sought: set[str] = set()
 
     def options(operation: Operation) -> Sequence[Option]:
         program = operation.program
-        known = [] if program is None else by_text.get(program_text(program), [])
-        return known or other(operation)
+        if program is None:
+            return []
+        text = program_text(program)
+        if text not in sought:
+            sought.add(text)
+            for folder in folders:
+                if (path := campaign_file(folder, program, device)).exists():
+                    read(path)
+        return by_text.get(text) or other(operation)
 
     return options
+
+
+def _measured_in(store: CampaignReader, device: Device) -> Iterator[Option]:
+    """The candidates of a campaign that were measured on a device."""
+    for row in store.rows():
+        if row.outcome == "measured" and row.device == device.fingerprint:
+            source, manifest = store.kernels(row.id)
+            if source is not None and manifest is not None:
+                module = Module.of_manifest(source, json.loads(manifest))
+                yield Option(row.skeleton, row.assignment, row.time_ns, module)
 
 
 def _check(store: CampaignReader, device: Device) -> None:
