@@ -66,6 +66,7 @@ class Bundle:
         """
         whole = asdict(self.identity)
         whole["settings"]["check"] = None
+        whole["settings"].pop("modelled", None)  # the board measures
         del whole["device"]
         return whole
 

@@ -134,6 +134,13 @@ def _check_same(path: Path, results: Results, there: Identity, here: Identity) -
             f"{there.program if there.program != here.program else 'another one of that name'}. "
             "Name another FILE; it is created if it does not exist",
         )
+    if there.settings.get("modelled"):
+        raise refusal(
+            results.path,
+            results.lines["campaign"],
+            f"{path} is a modelled campaign, which does not take measured times. Name another "
+            "FILE; it is created if it does not exist",
+        )
     if (there.device["fingerprint"], there.device["ordinal"]) != (
         here.device["fingerprint"],
         here.device["ordinal"],

@@ -152,6 +152,7 @@ class BoardExecutor:
     limits: Device
     lag: int
 
+    measures = True
     bounds = False
     """A board compares results with the tolerance alone."""
 

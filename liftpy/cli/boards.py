@@ -27,6 +27,7 @@ from liftpy.cli.screen import note, say, show_json
 from liftpy.cli.spaces import device_or_default
 from liftpy.errors import UnknownName, Unsatisfiable
 from liftpy.explore import exploring
+from liftpy.explore.campaign.campaign import Campaign, nothing_measured
 from liftpy.explore.exploring import identity_of, space_of
 from liftpy.explore.report import wording
 from liftpy.explore.space.settings import Fixed
@@ -64,12 +65,20 @@ def export(  # noqa: PLR0913  one parameter per option
         typer.Option("--batch", metavar="N", min=1, help="Export the first N draws of --seed."),
     ] = None,
     seed: SeedOption = 0,
+    fastest: Annotated[
+        int | None,
+        typer.Option("--fastest", metavar="N", min=1, help="Export the N fastest of FILE."),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """A bundle that runs without Python: kernels, a C program, a Makefile, a manifest.
 
     `liftpy import` reads its output. Needs no device; the limits of --device apply.
     """
+    if fastest is not None:
+        if candidates:
+            raise typer.BadParameter("it cannot be combined with CANDIDATE", param_hint="--fastest")
+        candidates = fastest_of(Path(what), fastest)
     if candidates:
         chosen = {"--size": size, "--set": set_, "--where": where, "--device": device}
         chosen |= {"--memory-limit": memory_limit, "--batch": batch}
@@ -80,7 +89,7 @@ def export(  # noqa: PLR0913  one parameter per option
     elif Path(what).suffix == exploring.DATABASE.suffix:
         raise UnknownName(
             f"{what} is a campaign: name its candidates, as in `liftpy export {what} CANDIDATE -o "
-            f"{output}`; `liftpy candidates {what}` lists them"
+            f"{output}`; `liftpy candidates {what}` lists them, and --fastest N takes the fastest"
         )
     else:
         bundle = of_program(what, size, set_, where, memory_limit, device, batch, seed)
@@ -97,6 +106,15 @@ def export(  # noqa: PLR0913  one parameter per option
         return
     say(f"{wording.candidates_text(len(bundle.candidates))} of {bundle.identity.program}: {output}")
     note(f"on the board: cd {output.name} && make run; then: liftpy import BOARD.db results.csv")
+
+
+def fastest_of(path: Path, count: int) -> list[str]:
+    """The ids of the fastest candidates of a campaign; raises NothingMeasured if it has none."""
+    campaign = Campaign.read(path)
+    timed = [(row.time_ns, row.id) for row in campaign.rows if row.time_ns is not None]
+    if not timed:
+        raise nothing_measured(campaign)
+    return [id_ for _, id_ in sorted(timed)[:count]]
 
 
 def of_program(

@@ -162,6 +162,14 @@ def explore(  # noqa: PLR0913  one parameter per option
             "board's compiler does.",
         ),
     ] = None,
+    modelled: Annotated[
+        bool,
+        typer.Option(
+            "--modelled",
+            help="Run nothing: times come from a model of --device, which may be a profile "
+            "(docs/choosing.md).",
+        ),
+    ] = False,
     expect: Annotated[
         int, typer.Option("--expect", metavar="N", min=1, help="Workers to wait for.")
     ] = 1,
@@ -262,6 +270,7 @@ def explore(  # noqa: PLR0913  one parameter per option
                 sampler=sampler.value,
                 workers=asked,
                 board=there,
+                modelled=modelled,
                 times=times or (),
                 note=note,
                 began=pulse.began,
@@ -282,7 +291,7 @@ def explore(  # noqa: PLR0913  one parameter per option
     if found.stopped:
         note(f"{found.stopped}; repeat the command to continue")
     show_fronts(found, found.pareto(), "front of time and peak memory")
-    say(rule(AXES[0]))
+    say(rule(AXES[0], modelled=found.modelled))
     say(f"again: liftpy pareto {shlex.quote(str(db))}")
 
 

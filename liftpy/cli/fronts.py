@@ -81,7 +81,7 @@ def pareto(
         say(title(found))
         say(f"{wording.candidates_text(len(found.rows))}: {wording.outcomes_text(found)}")
         show_fronts(found, rows)
-        say(rule(axis))
+        say(rule(axis, modelled=found.modelled))
     if not rows:
         raise nothing_within(found, memory_limit, max_error)
 

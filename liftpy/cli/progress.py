@@ -18,6 +18,7 @@ from liftpy.cli.pulse import MINUTE, Pulse, clock
 from liftpy.cli.pulse import pulse as beating
 from liftpy.cli.screen import console
 from liftpy.explore.campaign.run import Progress
+from liftpy.explore.measure.outcome import TIMED
 from liftpy.explore.report.tables import COLOURS
 from liftpy.explore.report.wording import in_time, short
 
@@ -93,7 +94,7 @@ class CampaignView:
             self._phase = ""
         if now.outcome is not None:
             self._tried += 1
-            if now.outcome.kind != "measured":
+            if now.outcome.kind not in TIMED:
                 self._reasons[now.outcome.kind, short(now.outcome.reason)] += 1
         if self._shown:
             self._live.update(self.drawn(now), refresh=True)

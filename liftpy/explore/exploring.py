@@ -184,6 +184,7 @@ def identity_of(  # noqa: PLR0913  one argument per setting
     direct_first: int = 0,
     devices: Sequence[Device] = (),
     times: Sequence[Path | str] = (),
+    modelled: bool = False,
 ) -> Identity:
     """The identity of a campaign: everything that determines its candidates and their check.
 
@@ -216,6 +217,7 @@ def identity_of(  # noqa: PLR0913  one argument per setting
             "lag": lag,
             "first": first,
             "direct_first": direct_first or None,
+            "modelled": modelled or None,
             "times": sorted({str(path) for path in times}) or None,
             "devices": [device.to_json() for device in devices] if len(devices) > 1 else None,
         },
@@ -246,6 +248,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     again: bool = True,
     workers: Workers | None = None,
     board: Remote | None = None,
+    modelled: bool = False,
     times: Sequence[Path | str] = (),
     note: Callable[[str], None] = lambda _: None,
     began: float | None = None,
@@ -284,7 +287,8 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     With `workers`, candidates are measured on a dask cluster (docs/cluster.md), whose workers have
     the devices; `device` is then ignored, and nothing is measured `again`. With `board`, they are
     measured on a machine without Python (docs/boards.md), and `device` is one of its devices;
-    results are compared with `tolerance` only, and nothing is measured `again`.
+    results are compared with `tolerance` only, and nothing is measured `again`. If `modelled`,
+    nothing runs: times come from a model of `device`, which may be a profile (docs/choosing.md).
 
     `times` are files of other campaigns on this device: their times of stages that this program
     also contains determine what is tried first (`borrowed.py`).
@@ -305,7 +309,9 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
         program = closed(program, sizes)
         require_inputs(program)
         begun = begun_in(Path(db))
-        site = opened.enter_context(site_of(device, workers, begun, deadline.left, board))
+        site = opened.enter_context(
+            site_of(device, workers, begun, deadline.left, board, modelled=modelled)
+        )
         lag, first, direct_first = site.lag, PLAIN, DIRECT_FIRST
         if begun is not None:
             lag, first, direct_first = (
@@ -328,6 +334,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             direct_first=direct_first,
             devices=site.devices,
             times=times,
+            modelled=modelled,
         )
         others = times_of(times, Path(db), site.limits, len(site.devices), begun=begun is not None)
         candidates = searches.named(search, *([] if others is None else [others]))
@@ -389,7 +396,8 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             with deadline.phase("making the inputs"):
                 given, arrays = Inputs.of(program)
             with deadline.phase("evaluating the program's meaning"):
-                wanted = expected(program, arrays, points=POINTS, tolerance=tolerance)
+                known = partial(expected, program, arrays, points=POINTS, tolerance=tolerance)
+                wanted = known() if site.measures else ()
             with deadline.phase("counting and drawing candidates"):
                 for said in nothing_compared(wanted):
                     note(f"note: {said}")

@@ -80,7 +80,7 @@ def decoded(data: bytes, name: str) -> Model:
         model = onnx.ModelProto.FromString(data)
     except (DecodeError, RecursionError) as error:
         raise NetworkRefused(
-            f"{name} is not an ONNX model: {error}\n  it cannot be decoded as a protobuf; "
+            f"{name} is not an ONNX model: it cannot be decoded as a protobuf; "
             "it may be truncated, or a file of another kind"
         ) from error
     if not model.HasField("graph"):

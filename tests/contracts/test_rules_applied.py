@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from liftpy.constraints.system import Source
-from liftpy.ir.expr import Expr, FunCall, FunVar, Lambda, Literal, Param, Primitive, Tuple
+from liftpy.ir.expr import Expr, FunCall, FunVar, Lambda, Literal, Param, Primitive, ScalarOp, Tuple
 from liftpy.ir.nat import nat, var
-from liftpy.ir.types import F32, F64, I32, ArrayType, TupleType, Type, TypeVar, VectorType
+from liftpy.ir.types import F32, F64, I8, I32, ArrayType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import constant_fields, top_down
 from liftpy.language.embedded.functions import function
 from liftpy.language.embedded.lang import add, exp, map, maximum, reduce, sin
@@ -71,7 +71,12 @@ class Instance:
                 a, p = Param("a", F32), Param("p", PAIR)
                 self.lawful[law.function] = Lambda((a, p), a + p[0] * p[1])
             elif law.law == "adds":
-                self.lawful[law.function] = function(add, (F32, F32))
+                scalar = I32 if exact(rule) else F32
+                self.lawful[law.function] = function(add, (scalar, scalar))
+            elif law.law == "exact":
+                x = Param("x", I8)
+                self.lawful[law.function] = Lambda((x,), FunCall(ScalarOp("f32"), (x,)))
+                self.lawful[law.value] = Lambda((x,), FunCall(ScalarOp("i32"), (x,)))
             elif law.law == "finite":
                 self.lawful[law.function] = function(maximum, (F32, F32))
             elif law.law == "annihilates":
@@ -251,11 +256,17 @@ def type_variables(rule, *, scalar=False):
     return sorted(names)
 
 
+def exact(rule):
+    """Whether a rule is about integers that are exact in floats."""
+    return any(law.law == "exact" for law in rule.assuming)
+
+
 def instance(name, data):
     """A random instance of a rule."""
     rule = RULES[name]
     at = data.draw(st.sampled_from(allowed_sizes(name)))
-    types = {t: data.draw(st.sampled_from(ELEMENTS)) for t in type_variables(rule)}
+    elements = [I8] if exact(rule) else ELEMENTS
+    types = {t: data.draw(st.sampled_from(elements)) for t in type_variables(rule)}
     return Instance(rule, at, types, data.draw(st.integers(1, 4)))
 
 

@@ -135,6 +135,9 @@ CASES: dict[str, Callable[[Path], object]] = {
     **{name: lambda folder, text=text: imported(text, folder) for name, text in TEXTS.items()},
     "results_that_are_not_there": lambda folder: read_results(folder / "results.csv"),
     "results_taken_twice": twice,
+    "results_for_a_modelled_campaign": lambda folder: into_another(
+        folder, settings={**IDENTITY.settings, "modelled": True}
+    ),
     "results_of_another_program": lambda folder: into_another(folder, text="", program="other"),
     "results_of_another_device": lambda folder: into_another(
         folder, device=replace(DEFAULT_DEVICE, driver_version="9").to_json()

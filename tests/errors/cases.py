@@ -19,6 +19,7 @@ import numpy as np
 import liftpy as lp
 from liftpy.cli import main
 from liftpy.cli.arguments import read_array
+from liftpy.cli.boards import fastest_of
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space as Points
@@ -610,6 +611,13 @@ def stored(folder: Path) -> Path:
     """A database with one measured candidate, one refused and one under way."""
     filled(folder / "a.db", small_space().sample(4, seed=0))
     return folder / "a.db"
+
+
+@case
+def export_of_the_fastest_of_none(folder):
+    with Store.open(folder / "a.db", IDENTITY):
+        pass
+    fastest_of(folder / "a.db", 2)
 
 
 def changed(folder: Path, statement: str, *, sealed: bool = True) -> Path:

@@ -154,6 +154,9 @@ CASES: dict[str, Callable[[Path], object]] = {
     "board_with_a_device_of_python": lambda _: site_of(
         DEFAULT_DEVICE, None, None, 1.0, Board(ADDRESS)
     ),
+    "board_of_a_modelled_campaign": lambda _: site_of(
+        None, None, None, 1.0, Board(ADDRESS), modelled=True
+    ),
 }
 
 

@@ -103,6 +103,7 @@ CASES: dict[str, Case] = {
     "network_campaigns_in_a_file": lambda _: campaign_in_a_file(),
     "network_campaigns_as_one_campaign": lambda _: folder_of_campaigns(),
     "network_campaigns_of_nothing": lambda _: explored(one("Erf", (3,)), "models.db"),
+    "network_campaigns_without_time": lambda _: explored(relu(), "models.db", time_limit=0),
     "network_campaigns_with_options_of_one_program": lambda _: one_program_only(
         "small.onnx", {"--set": ["v=8"], "--where": None, "--replay": "relu.db"}
     ),

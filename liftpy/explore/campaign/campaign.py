@@ -10,7 +10,7 @@ from liftpy.constraints.device import Device, those_named
 from liftpy.errors import ConstraintRefused, LiftError, NothingMeasured, UnknownName
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.rows import ERROR, Call, Identity, Row
-from liftpy.explore.measure.outcome import counts
+from liftpy.explore.measure.outcome import TIMED, counts
 from liftpy.explore.measure.pareto import clear_front
 from liftpy.language.entry import entry
 
@@ -57,6 +57,11 @@ class Campaign:
     def stopped(self) -> str:
         """Why its last call ended before the campaign was complete; empty if it did not."""
         return self.calls[-1].stopped if self.calls else ""
+
+    @property
+    def modelled(self) -> bool:
+        """Whether its times are modelled, not measured."""
+        return bool(self.identity.settings.get("modelled"))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -111,6 +116,8 @@ class Campaign:
     ) -> list[Row]:
         """The measured candidates that no other clearly beats in time and in the figure `axis`.
 
+        In a modelled campaign these are the modelled candidates.
+
         `axis` is a memory figure, or `error`: the largest error of the result, relative to the
         largest value of the meaning. Times are compared by their intervals
         (`liftpy.explore.measure.pareto.rule` states the rule in a sentence). The rows are sorted by
@@ -127,7 +134,7 @@ class Campaign:
         known = [
             (row.span, figure, row)
             for row in sorted(alone.rows, key=lambda row: row.id)
-            if row.outcome == "measured"
+            if row.outcome in TIMED
             and row.span is not None
             and (figure := row.figure(axis)) is not None
         ]
@@ -141,7 +148,7 @@ class Campaign:
             larger = memory_limit is not None and (peak is None or peak > memory_limit)
             return larger or (max_error is not None and (error is None or error > max_error))
 
-        kept = (row for row in self.rows if row.outcome != "measured" or not beyond(row))
+        kept = (row for row in self.rows if row.outcome not in TIMED or not beyond(row))
         return replace(self, rows=tuple(kept))
 
     @entry("campaign.best")

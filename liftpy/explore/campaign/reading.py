@@ -168,8 +168,8 @@ class CampaignReader:
     def best_ns(self, device: Device) -> int | None:
         """The shortest time measured so far on a device."""
         (row,) = self._ask(
-            "SELECT min(CASE kind WHEN 'measured' THEN time_ns END) AS best FROM outcome"
-            " JOIN build USING (candidate) WHERE fingerprint = ?",
+            "SELECT min(CASE WHEN kind IN ('measured', 'modelled') THEN time_ns END) AS best"
+            " FROM outcome JOIN build USING (candidate) WHERE fingerprint = ?",
             device.fingerprint,
         )
         return row["best"]
@@ -178,7 +178,7 @@ class CampaignReader:
         """The device's fingerprint and the peak in bytes of each measured candidate, by key."""
         query = (
             "SELECT candidate, fingerprint, peak FROM outcome LEFT JOIN build USING (candidate)"
-            " WHERE kind = 'measured' AND peak IS NOT NULL"
+            " WHERE kind IN ('measured', 'modelled') AND peak IS NOT NULL"
         )
         return {row["candidate"]: (row["fingerprint"], row["peak"]) for row in self._ask(query)}
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from liftpy.constraints.device import Device
+from liftpy.explore.measure.outcome import TIMED
 from liftpy.explore.measure.samples import Interval, interval_of
 from liftpy.explore.space.settings import Settings
 from liftpy.opencl.kernel import MemoryFigures
@@ -119,9 +120,7 @@ def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:
     figures = {name: row[name] for name in MemoryFigures.__dataclass_fields__}
     _check_figures(row["key"], {n: row[n] for n in ("time_ns", "prepare_ns")} | figures, times_ns)
     _check_errors(row["key"], {name: row[name] for name in ("max_error", "rms_error")})
-    measured = (
-        row["kind"] == "measured"
-    )  # a candidate that was wrong only when measured again has figures too
+    measured = row["kind"] in TIMED  # what was wrong only when measured again has figures too
     return Row(
         id=row["key"],
         ordinal=row["ordinal"],

@@ -24,11 +24,11 @@ from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.rows import Call, Identity
 from liftpy.explore.campaign.schema import digest
 from liftpy.explore.campaign.seals import CAMPAIGN, seal
-from liftpy.explore.measure.outcome import BuildFailed, Measured, Outcome, Refused
+from liftpy.explore.measure.outcome import BuildFailed, ByModel, Measured, Outcome, Refused
 from liftpy.explore.measure.samples import departs, farthest
 from liftpy.explore.space.candidate import Candidate, steps_text
 from liftpy.files.reading import check
-from liftpy.opencl.kernel import Module
+from liftpy.opencl.kernel import MemoryFigures, Module
 from liftpy.opencl.session import BUILD_OPTIONS
 
 ATTEMPTS = 2
@@ -230,6 +230,9 @@ class Store(CampaignReader):
                 )
                 if isinstance(outcome, Measured):
                     _write_measured(db, key, outcome)
+                elif isinstance(outcome, ByModel):
+                    _write_times(db, key, outcome.time_ns, None, outcome.memory)
+                    _write_runs(db, key, [outcome.kernels_ns], 0)
                 elif isinstance(outcome, BuildFailed):
                     db.execute("UPDATE build SET log = ? WHERE candidate = ?", (outcome.log, key))
                 elif isinstance(outcome, Refused) and outcome.limit is not None:
@@ -330,16 +333,7 @@ def _check(path: Path, wanted: Identity) -> None:
 
 
 def _write_measured(db: sqlite3.Connection, key: str, measured: Measured) -> None:
-    figures: dict[str, Any] = {
-        "time_ns": measured.time_ns,
-        "prepare_ns": measured.prepare_ns,
-        **asdict(measured.memory),
-    }
-    columns = ", ".join(f'"{name}" = :{name}' for name in figures)
-    db.execute(
-        f"UPDATE outcome SET {columns} WHERE candidate = :key",  # noqa: S608  names above
-        {**figures, "key": key},
-    )
+    _write_times(db, key, measured.time_ns, measured.prepare_ns, measured.memory)
     _write_departure(db, key, measured.departure)
     _write_runs(db, key, measured.times_ns, 0)
     db.execute(
@@ -348,6 +342,17 @@ def _write_measured(db: sqlite3.Connection, key: str, measured: Measured) -> Non
     db.execute(
         "UPDATE build SET log = ?, seconds = ? WHERE candidate = ?",
         (measured.build_log, measured.build_seconds, key),
+    )
+
+
+def _write_times(
+    db: sqlite3.Connection, key: str, time_ns: int, prepare_ns: int | None, memory: MemoryFigures
+) -> None:
+    figures: dict[str, Any] = {"time_ns": time_ns, "prepare_ns": prepare_ns, **asdict(memory)}
+    columns = ", ".join(f'"{name}" = :{name}' for name in figures)
+    db.execute(
+        f"UPDATE outcome SET {columns} WHERE candidate = :key",  # noqa: S608  names above
+        {**figures, "key": key},
     )
 
 

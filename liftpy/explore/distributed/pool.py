@@ -310,6 +310,7 @@ class ClusterExecutor(Cluster):
     """A cluster as the executor of a campaign."""
 
     bounds = True
+    measures = True
 
     def pool(self, setup: Setup, limits: Limits, notes: Notes) -> ClusterPool:
         """The pool that measures on the workers."""

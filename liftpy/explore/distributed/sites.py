@@ -11,6 +11,7 @@ from liftpy.errors import ArgumentRefused
 from liftpy.explore.campaign.differences import setting
 from liftpy.explore.campaign.rows import Identity
 from liftpy.explore.distributed.workers import Workers
+from liftpy.explore.measure.modelling import ModelExecutor
 from liftpy.explore.measure.pool import Executor, LocalExecutor
 from liftpy.explore.optional import needing
 from liftpy.opencl.devices import find_device
@@ -37,11 +38,20 @@ def site_of(
     begun: Identity | None,
     seconds: float,
     board: Remote | None = None,
+    *,
+    modelled: bool = False,
 ) -> AbstractContextManager[Executor]:
     """The executor of a campaign, which waits for workers for at most `seconds`.
 
     `begun` is the identity of the campaign that is resumed.
     """
+    if modelled:
+        if board is not None or workers is not None:
+            raise ArgumentRefused(
+                "a modelled campaign runs nothing: give neither workers nor a board"
+            )
+        target = device if isinstance(device, Device) else find_device(device)
+        return nullcontext(ModelExecutor(target))
     if board is not None:
         if isinstance(device, Device):
             raise ArgumentRefused(

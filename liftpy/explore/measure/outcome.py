@@ -18,6 +18,7 @@ from liftpy.opencl.kernel import MemoryFigures
 
 Kind = Literal[
     "measured",
+    "modelled",
     "refused",
     "build_failed",
     "wrong",
@@ -76,6 +77,30 @@ class Measured:
             return found
         how = f"a fixed kernel took {self.departure:.2f} times its usual time"
         return f"{found}, disturbed: {how}"
+
+
+@dataclass(frozen=True)
+class ByModel:
+    """The candidate's times come from a model of the device; it did not run.
+
+    `kernels_ns` has the modelled time of each launch of the run phase, and `bound` the part that
+    takes longest.
+    """
+
+    kind: ClassVar[Kind] = "modelled"
+    kernels_ns: tuple[int, ...]
+    memory: MemoryFigures
+    bound: str
+
+    @property
+    def time_ns(self) -> int:
+        """The modelled time."""
+        return sum(self.kernels_ns)
+
+    @property
+    def reason(self) -> str:
+        """What bounds the modelled time."""
+        return f"modelled: {self.bound} take the longest"
 
 
 @dataclass(frozen=True)
@@ -249,6 +274,7 @@ class Defect:
 
 Outcome: TypeAlias = (
     Measured
+    | ByModel
     | Refused
     | BuildFailed
     | WrongResult
@@ -262,6 +288,10 @@ Outcome: TypeAlias = (
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """Every kind of outcome, `measured` first."""
+
+
+TIMED: tuple[Kind, ...] = ("measured", "modelled")
+"""The kinds of outcomes with times and memory figures. A campaign has at most one of the two."""
 
 
 def counts(outcomes: Iterable[str]) -> dict[str, int]:

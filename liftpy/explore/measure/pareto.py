@@ -49,12 +49,17 @@ def clear_front(points: Iterable[T], costs: Callable[[T], tuple[Interval, float]
     return sorted(kept, key=lambda point: (costs(point)[0].middle, costs(point)[1]))
 
 
-def rule(axis: str) -> str:
+def rule(axis: str, *, modelled: bool = False) -> str:
     """A sentence that states which candidates are on the front of time and another figure.
 
     >>> rule("peak")[:62]
     'A measured candidate is on the front unless another one with n'
     """
+    if modelled:
+        return (
+            f"All times are modelled. A candidate is on the front unless another one with no more "
+            f"{axis} is faster."
+        )
     return (
         f"A measured candidate is on the front unless another one with no more {axis} is clearly "
         "faster: the 95 % intervals of their median times do not overlap."

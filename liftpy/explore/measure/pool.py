@@ -90,6 +90,11 @@ class Executor(Protocol):
         ...
 
     @property
+    def measures(self) -> bool:
+        """Whether kernels run and results are checked; otherwise times are modelled."""
+        ...
+
+    @property
     def bounds(self) -> bool:
         """Whether results can be compared with the bounds of their rounding errors, too."""
         ...
@@ -117,6 +122,7 @@ class LocalExecutor:
     limits: Device
     begun: int | None = None
     bounds: bool = True
+    measures: bool = True
 
     @property
     def lag(self) -> int:

@@ -26,6 +26,7 @@ from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.hypervolume import Box, growth
 from liftpy.explore.campaign.rows import ERROR, Row
 from liftpy.explore.measure.check import TOLERANCE
+from liftpy.explore.measure.outcome import TIMED
 from liftpy.explore.measure.pareto import front, rule
 from liftpy.explore.report.labels import Rectangle, beside, leader, short_ids
 from liftpy.explore.report.scale import Scale, unit_of_axis
@@ -71,12 +72,13 @@ def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
         "campaign": campaign,
         "identity": campaign.identity,
         "axis": axis,
-        "rule": rule(axis),
+        "rule": rule(axis, modelled=campaign.modelled),
         "second": "error" if axis == ERROR else "memory",
         "figures": (*FIGURES, ERROR),
         "in_figure": in_figure,
         "parts": [part_of(part, axis, names) for part in campaign.apart()],
-        "measured": campaign.counts.get("measured", 0),
+        "measured": sum(campaign.counts.get(kind, 0) for kind in TIMED),
+        "timed": "modelled" if campaign.modelled else "measured",
         "command": reproduce(campaign),
         "outcomes": [(kind, n, n / len(campaign.rows)) for kind, n in campaign.counts.items()],
         "disturbed": disturbed_text(campaign),
@@ -238,7 +240,7 @@ def progress(rows: Sequence[Row], axis: str) -> dict[str, Any]:
 
 def reasons(rows: Sequence[Row]) -> list[tuple[str, str, int, str]]:
     """Why candidates were not measured: outcome, reason, count, and the id of the first one."""
-    bad = [row for row in rows if row.outcome != "measured"]
+    bad = [row for row in rows if row.outcome not in TIMED]
     counted = Counter((row.outcome, short(row.reason)) for row in bad)
     first = {(row.outcome, short(row.reason)): row.id for row in reversed(bad)}
     return [(*why, n, first[why]) for why, n in counted.most_common(REASONS)]

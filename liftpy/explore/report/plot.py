@@ -49,7 +49,9 @@ def drawn(campaign: Campaign, axis: str) -> Figure:
     """A figure with a plot for each device, side by side, and the rule of the front below."""
     parts = campaign.apart()
     figure = Figure(figsize=(8 * len(parts), 5), layout="constrained")
-    figure.supxlabel(textwrap.fill(rule(axis), 110 * len(parts)), fontsize=8)
+    figure.supxlabel(
+        textwrap.fill(rule(axis, modelled=campaign.modelled), 110 * len(parts)), fontsize=8
+    )
     grid = figure.subplots(1, len(parts), squeeze=False)[0]
     fronts = [part.pareto(axis) for part in parts]
     places = [draw(*each, axis) for each in zip(grid, parts, fronts, strict=True)]
@@ -88,7 +90,7 @@ def draw(axes: Axes, campaign: Campaign, best: Sequence[Row], axis: str) -> list
         across, up = [times.at(a) for a, _ in stairs], [sizes.at(b) for _, b in stairs]
         axes.step([across[0], *across, 1], [1, *up, up[-1]], where="post", c=BLUE, lw=1.2)
         axes.scatter(*zip(*places, strict=True), s=48, c=BLUE, ec="white", zorder=3, label="front")
-        mark(axes.xaxis, times, "time")
+        mark(axes.xaxis, times, "modelled time" if campaign.modelled else "time")
         mark(axes.yaxis, sizes, axis)
         axes.legend(fontsize=8)
     axes.set_xlim(0, 1)

@@ -33,6 +33,7 @@ WIDE = 120
 
 COLOURS: dict[Kind | str, str] = {
     "measured": "green",
+    "modelled": "cyan",
     "refused": "yellow",
     "build_failed": "red",
     "wrong": "bold red",
@@ -52,7 +53,7 @@ def front_json(campaign: Campaign, rows: Sequence[Row], axis: str = "peak") -> d
         "program": campaign.identity.program,
         "device": campaign.identity.device,
         "devices": [device.to_json() for device in campaign.devices],
-        "rule": rule(axis),
+        "rule": rule(axis, modelled=campaign.modelled),
         "front": [_front_row(row, labels) for row in rows],
         "hypervolume": {
             part.device.fingerprint: _hypervolume(part, axis) for part in campaign.apart()
@@ -144,7 +145,8 @@ def front_table(rows: Sequence[Row], width: int, title: str | None = None) -> Ta
     shown = FIGURES if width >= WIDE else NARROW_FIGURES
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("id", no_wrap=True)
-    for name in ("time", "95 %", *(["disturbed"] if doubted else []), *shown, ERROR):
+    time = "modelled time" if any(row.outcome == "modelled" for row in rows) else "time"
+    for name in (time, "95 %", *(["disturbed"] if doubted else []), *shown, ERROR):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("candidate", overflow="fold")
     for row in rows:
