@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ QUERY = re.compile(r"clGet\w+Info")
 NEXT = "=== the next module\n"  # between the reports of two modules
 
 
-def run_under_oclgrind(argv: list[str]) -> subprocess.CompletedProcess[str]:
+def run_under_oclgrind(argv: list[str], **options: str) -> subprocess.CompletedProcess[str]:
     """Runs a command in which OpenCL has one device, Oclgrind's, with all its checks on.
 
     The reports are in `stderr`. liftpy is found by a Python command from any folder.
@@ -60,7 +61,9 @@ def run_under_oclgrind(argv: list[str]) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     with tempfile.TemporaryDirectory() as vendors:
         (Path(vendors) / "oclgrind.icd").write_text(f"{library}\n", encoding="utf-8")
-        environment = os.environ | CHECKS | {"OCL_ICD_VENDORS": vendors, "PYTHONPATH": path}
+        environment = (
+            os.environ | CHECKS | options | {"OCL_ICD_VENDORS": vendors, "PYTHONPATH": path}
+        )
         return subprocess.run(
             argv, env=environment, capture_output=True, text=True, check=False, timeout=900
         )
@@ -103,6 +106,41 @@ def check_all_under_oclgrind(jobs: Sequence[Job]) -> list[tuple[Any, list[str]]]
         _, *reports = child.stderr.split(NEXT)
         complaints = map(oclgrind_complaints, reports)
         return list(zip(outputs, complaints, strict=True))
+
+
+COUNTED = re.compile(r"^ +(\d+) - (.*?)(?: \(\d+ bytes\))?$", re.MULTILINE)
+VECTOR = re.compile(r"call _Z\d+v(load|store)(\d+)\w*?PU3AS(1|3)")
+SPACES = {"1": "global", "3": "local"}
+Executed = Counter[tuple[str, bool, int]]
+
+
+def executed_under_oclgrind(jobs: Sequence[Job]) -> list[list[Executed]]:
+    """The loads and stores that each launch of each module executes.
+
+    They are counted by the space of the memory, whether they store, and the width of the vector.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        given, answer = Path(folder) / "jobs", Path(folder) / "answers"
+        given.write_bytes(pickle.dumps([(module, dict(arrays)) for module, arrays in jobs]))
+        argv = [sys.executable, __file__, str(given), str(answer)]
+        child = run_under_oclgrind(argv, OCLGRIND_INST_COUNTS="1")
+        assert child.returncode == 0, child.stdout + child.stderr
+    _, *launches = child.stdout.split("Instructions executed for kernel ")
+    counts = iter([_executed(text) for text in launches])
+    found = [[next(counts) for _ in module.launches] for module, _ in jobs]
+    assert next(counts, None) is None
+    return found
+
+
+def _executed(text: str) -> Executed:
+    found: Executed = Counter()
+    for number, what in COUNTED.findall(text):
+        match what.split():
+            case ["load" | "store" as action, "global" | "local" as space]:
+                found[space, action == "store", 1] += int(number)
+        if vector := VECTOR.match(what):
+            found[SPACES[vector[3]], vector[1] == "store", int(vector[2])] += int(number)
+    return found
 
 
 def _place(rest: str) -> str:

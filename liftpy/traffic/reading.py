@@ -7,6 +7,7 @@ outermost dimensions are divided among the units. Guards are taken to hold.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -40,7 +41,8 @@ class Counts:
 
     `loads` also has the stride in bytes from a work-item to the next; None if it is not constant.
     `cells` are the loads and stores one by one: where, whether it stores, the loops around it, and
-    how often it is executed.
+    how often it is executed. `executed` are the executions that the code asks for, by the space of
+    the memory, whether it stores, and the width; one for equal loads of a block.
     """
 
     operations: dict[int, float] = field(default_factory=dict[int, float])
@@ -50,6 +52,7 @@ class Counts:
     cells: list[tuple[Cell, bool, tuple[For, ...], float]] = field(
         default_factory=list[tuple[Cell, bool, tuple[For, ...], float]]
     )
+    executed: Counter[tuple[str, bool, int]] = field(default_factory=Counter[tuple[str, bool, int]])
 
 
 @dataclass(frozen=True)
@@ -125,11 +128,13 @@ class Reader:
                 for inner in (s.then, s.otherwise):
                     parts += self.block(inner, names, around)
             elif isinstance(s, Let | Store):
-                self.operations(s.value, math.prod(trips for _, trips in around))
+                times = math.prod(trips for _, trips in around)
+                self.operations(s.value, times)
                 for cell, stores in accesses_of(s):
                     if cell.memory.space == "private" or (cell in seen and not stores):
                         continue
                     seen.add(cell)
+                    self.counts.executed[cell.memory.space, stores, cell.width] += times
                     past = isinstance(s, Store) and s.nontemporal and stores
                     access, offset = access_of(cell, names, stores=stores, past=past)
                     self.load(access, cell, around)
