@@ -1,10 +1,11 @@
 """Times networks with random weights: liftpy's plans and ONNX Runtime, in turns.
 
-    python benchmarks/networks.py NETWORK [--size N] [--db FILE ...] [--repeats N]
+    python benchmarks/networks.py NETWORK [--size N] [--db FOLDER] [--explore SECONDS] [--repeats N]
 
-NETWORK is squeezenet, mobilenet or resnet50; --size is the height and width of the image. Plans
-choose among the candidates of the campaigns; without any, each operation has its first candidate.
-The outputs are compared with ONNX Runtime's, if it is installed.
+NETWORK is squeezenet, mobilenet or resnet50; --size is the height and width of the image. The
+operations are joined, and explored for so many seconds with the defaults of `liftpy explore`. The
+plan chooses among the candidates that the campaigns of the folder have measured; without any, each
+operation has its first candidate. The outputs are compared with ONNX Runtime's, if it is installed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,11 +130,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("network", choices=NETWORKS)
     parser.add_argument("--size", type=int, default=224)
-    parser.add_argument("--db", nargs="*", default=[])
+    parser.add_argument("--db", type=Path, default=None)
+    parser.add_argument("--explore", type=float, default=0)
     parser.add_argument("--repeats", type=int, default=15)
     given = parser.parse_args()
+    if given.explore and given.db is None:
+        parser.error("--explore needs --db, the folder for the campaigns")
     model = NETWORKS[given.network](given.size)
-    plan = lp.network(model).plan(given.db)
+    net = lp.network(model).joined()
+    if given.explore:
+        explored = net.explore(db=given.db, time_limit=given.explore)
+        print(f"{len(net)} operations; the sum of the best times is {explored.total:.3f} ms")
+    plan = net.plan([given.db] if given.db else [])
     x = plan.random_inputs()
     found = plan.run(x)["y"]
     runs = {"liftpy": host(lambda: plan.run(x))}
