@@ -21,7 +21,7 @@ GROUPS = {
     "matmul": "Products of matrices",
     "stencil": "Stencils",
     "dot": "Scalar products",
-    "programs": "Programs of several operations",
+    "programs": "Softmax, normalisation, attention, a perceptron, a block",
 }
 
 

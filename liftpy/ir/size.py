@@ -13,7 +13,13 @@ from typing import Any
 
 from liftpy.errors import NoSuchAttribute, TypeRefused
 from liftpy.ir.provided import TRACE
-from liftpy.source.caller import compared_by_user, here, locate, looked_up_by_user, needed_by_user
+from liftpy.source.caller import (
+    compared_by_user,
+    here,
+    looked_up_by_user,
+    needed_by_user,
+    refusal,
+)
 
 LARGEST_POWER = 64
 #: Attributes of an instance that are missing while it is being copied.
@@ -37,13 +43,6 @@ UFUNCS = {
     "greater": "__gt__",
     "greater_equal": "__ge__",
 }
-
-
-def refused(what: str, *why: str, kind: type[TypeRefused] = TypeRefused) -> TypeRefused:
-    """A refusal, placed at the current line of the user's code."""
-    error = kind("\n".join([what, *(f"  {reason}" for reason in why)]))
-    locate(error, here())
-    return error
 
 
 def is_expression(value: object) -> bool:
@@ -95,7 +94,7 @@ class Size:
             suggestion = (
                 "use a number for the length, or a range that decides it: lp.size(name, low, high)"
             )
-        return refused(f"{self.noun()} has no value in Python", why, suggestion)
+        return refusal(f"{self.noun()} has no value in Python", why, suggestion)
 
     def compare(self, op: str, other: Any) -> Any:
         """The result of a comparison; refused if the ranges do not decide it."""
@@ -118,7 +117,7 @@ class Size:
         """The refusal of an undecided minimum or maximum of sizes outside an index function."""
         what = f"the {name} of {self.noun()} and another size is not decided"
         why = "only index functions have np.minimum and np.maximum; lengths are made of + - * // %"
-        return refused(what, why, "give ranges that decide it: lp.size(name, low, high)")
+        return refusal(what, why, "give ranges that decide it: lp.size(name, low, high)")
 
     def __lt__(self, other: Any) -> Any:
         return self.compare("<", other)
@@ -171,7 +170,7 @@ class Size:
             suggestion = (
                 "write a number, or add a parameter to the program; `n // 2` divides a size"
             )
-        raise refused(f"{self.noun()} is not a Python number", why, suggestion)
+        raise refusal(f"{self.noun()} is not a Python number", why, suggestion)
 
     def __int__(self) -> int:
         return self.number()
@@ -194,12 +193,12 @@ class Size:
             suggestion = "the exponent is a whole number that is written: n**2 is n * n"
         if op == "/":
             suggestion = "write n // 2, which rounds down, for n / 2"
-        return refused(what, why, suggestion)
+        return refusal(what, why, suggestion)
 
     def divided_by_zero(self, op: str) -> TypeRefused:
         """The refusal of a division by 0."""
         what = f"`{op}` divides {self.noun()} by 0"
-        return refused(what, "a size cannot be divided by 0", "divide by 1 or more")
+        return refusal(what, "a size cannot be divided by 0", "divide by 1 or more")
 
     def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
         """A whole power, as a product."""
@@ -244,7 +243,7 @@ class Size:
     def _bits(self, _: Any = 0) -> Any:
         what = f"{self.noun()} has no bits in Python"
         why = "its value is given later; sizes are whole numbers, with + - * // %"
-        raise refused(what, why, "write n % 2 for n & 1, 2 * n for n << 1")
+        raise refusal(what, why, "write n % 2 for n & 1, 2 * n for n << 1")
 
     __and__ = __or__ = __xor__ = __lshift__ = _bits
     __rand__ = __ror__ = __rxor__ = __rlshift__ = _bits
@@ -258,7 +257,7 @@ class Size:
     def __iter__(self) -> Iterator[Any]:
         what = f"{self.noun()} cannot be iterated over"
         why = "it is a length or an index, not an array"
-        raise refused(what, why, "lp.iota(n) is the array of indices")
+        raise refusal(what, why, "lp.iota(n) is the array of indices")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in STATE:
@@ -266,7 +265,7 @@ class Size:
             raise AttributeError(message)
         what = f"a size has no `.{name}`"
         why = "sizes are whole numbers that are given later, with + - * // %"
-        raise refused(what, why, "write arithmetic on the size itself: 2 * n", kind=NoSuchAttribute)
+        raise refusal(what, why, "write arithmetic on the size itself: 2 * n", kind=NoSuchAttribute)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         """NumPy's functions: those in `UFUNCS`, and any function if all sizes are constant."""
@@ -284,4 +283,4 @@ class Size:
         what = f"NumPy's `{name}` cannot be applied to {self.noun()}"
         why = "its value is given later; sizes are whole numbers, with + - * // %"
         suggestion = "write a number, or add a parameter to the program"
-        raise refused(what, why, f"{suggestion}; for sizes there are {', '.join(sorted(UFUNCS))}")
+        raise refusal(what, why, f"{suggestion}; for sizes there are {', '.join(sorted(UFUNCS))}")

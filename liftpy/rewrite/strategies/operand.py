@@ -57,7 +57,7 @@ def is_rows(expr: Expr, place: Place) -> bool:
     return isinstance(array, Param) and rank(array.type) == place[1] + 2
 
 
-def exchanged(place: Place) -> Strategy:
+def stored_in_columns(place: Place) -> Strategy:
     """Store the input at a place with its two innermost dimensions exchanged."""
     path, depth = place
     return at_path(path, columns_stored(depth))

@@ -242,7 +242,7 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[MapNest
         return nests(part, (*path, *steps), inside=inside)
 
     match expr:
-        case FunCall(fun, args) if inside and any(map(in_registers, args)) and not is_view(fun):
+        case FunCall(fun, args) if inside and any(map(is_in_registers, args)) and not is_view(fun):
             return ()
         case Tuple(elements):
             parts = [of(e, k) for k, e in enumerate(elements)]
@@ -296,7 +296,7 @@ def folds_arrays(expr: Expr) -> bool:
     )
 
 
-def in_registers(expr: Expr) -> bool:
+def is_in_registers(expr: Expr) -> bool:
     """Whether anything makes an array that is private to a work-item."""
     if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
         return False
@@ -306,7 +306,7 @@ def in_registers(expr: Expr) -> bool:
     if sequence and any(True for _ in expr.type.lengths()):
         return True
     return (is_reduce(expr) and isinstance(expr.type, ArrayType)) or any(
-        map(in_registers, children(expr))
+        map(is_in_registers, children(expr))
     )
 
 

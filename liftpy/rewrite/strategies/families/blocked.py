@@ -23,7 +23,7 @@ from liftpy.rewrite.strategies.families.rows import ROWS
 from liftpy.rewrite.strategies.families.small import SMALL
 from liftpy.rewrite.strategies.families.tiled import TILED
 from liftpy.rewrite.strategies.lower import sequential
-from liftpy.rewrite.strategies.operand import Place, exchanged, input_of
+from liftpy.rewrite.strategies.operand import Place, input_of, stored_in_columns
 from liftpy.rewrite.strategies.shapes import array_type, lets, longest, parameter
 from liftpy.rewrite.strategy import (
     Failure,
@@ -103,7 +103,7 @@ class BlockValue:
         path, depth = self.rows
         if within != (path[: len(self.path)] == self.path):
             return identity
-        return exchanged((path[len(self.path) if within else 0 :], depth))
+        return stored_in_columns((path[len(self.path) if within else 0 :], depth))
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """The strategy that lowers the value, derived once for all choices of other parts."""

@@ -33,7 +33,7 @@ from liftpy.rewrite.strategies.families.common import (
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.in_floats import sums_in_f32
 from liftpy.rewrite.strategies.lower import clean
-from liftpy.rewrite.strategies.operand import Place, exchanged, input_of
+from liftpy.rewrite.strategies.operand import Place, input_of, stored_in_columns
 from liftpy.rewrite.strategies.order import innermost_first
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
@@ -150,7 +150,7 @@ class Direct:
         cuts = cut_of(block.inner, tail, lanes=block.adjacent), cut_of(block.outer, tail)
         level, constants = choices["level"], self.program.constants
         blocks = register_blocks(constants, kappa, sigma, width, level=level, cuts=cuts)
-        stored = exchanged(block.rows) if block.rows and "rows" in choices else identity
+        stored = stored_in_columns(block.rows) if block.rows and "rows" in choices else identity
         padding = store_padding(choices["pad"])
         loops = _ORDERED if LOOPS in choices else identity
         sums = summed(sizes["strip"].nat) if "strip" in sizes else identity
