@@ -38,8 +38,6 @@ from liftpy.rewrite.partition import STORED, partitions
 
 WHOLE = "six"
 NEAR = 1.05
-FINALISTS, CHOOSING = 2, 3
-"""Of each campaign, how many are timed again to choose one, and for how many rounds."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +97,7 @@ def main() -> int:
                 else ours.searched(case, device, kept, samples=samples)
             )
             print(case.name, campaigns[case.name].counts, flush=True)
-        best = {
-            case.name: ours.best(case, campaigns[case.name], session, FINALISTS, CHOOSING)
-            for case in cases
-        }
+        best = {case.name: ours.best(case, campaigns[case.name], session) for case in cases}
         print("all are compiled; timing them alternately", flush=True)
         turns = {name: partial(turn, made.run) for name, made in best.items()}
         samples, others = timed_alternately(turns, options.rounds)
