@@ -74,7 +74,7 @@ def exact(value: Any) -> Hashable:
     """
     if isinstance(value, float):
         if math.isnan(value):
-            return "nan"
+            return value if value == value else "nan"  # noqa: PLR0124  a rule's constant by name
         if not value and math.copysign(1, value) < 0:
             return "-0"
     return value

@@ -443,7 +443,10 @@ def assume_exact(assumption: Assumption, found: Bindings) -> None:
     if computed is None:
         raise MismatchError(f"{assumption.value} is not known to compute small integers")
     found.functions[assumption.function], bound = computed
-    found.sizes[BOUND] = nat(bound)
+    require(
+        found.sizes.setdefault(BOUND, nat(bound)) == nat(bound),
+        lambda: f"{BOUND} is {found.sizes[BOUND]}, and results are up to {bound}",
+    )
 
 
 def assume_rescaling(assumption: Assumption, found: Bindings) -> None:

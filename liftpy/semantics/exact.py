@@ -23,7 +23,7 @@ from liftpy.rewrite.rule import BOUND, Assumption, Rule
 from liftpy.semantics.agree import Proof
 from liftpy.semantics.dependence import named_in, replaced
 from liftpy.semantics.induction import SHAPE, complete_fold, fresh
-from liftpy.semantics.refute import MOST
+from liftpy.semantics.refute import MOST, sizes_in
 from liftpy.semantics.smt import Terms
 from liftpy.semantics.symbolic import FoldComponent, SymbolicReader
 from liftpy.semantics.verdict import Open
@@ -48,8 +48,8 @@ class IntegerReader(SymbolicReader):
     def literal(self, value: float, t: Type) -> Value:
         if t not in {I32, F32}:
             return super().literal(value, t)
-        if value != int(value):
-            raise Open(UNROUNDED, f"{value} is no integer")
+        if value != int(value) or (t == F32 and abs(value) > LARGEST_EXACT):
+            raise Open(UNROUNDED, f"{value} is no integer of at most {LARGEST_EXACT}")
         return z3.IntVal(int(value), self.terms.context)
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
@@ -63,6 +63,8 @@ class IntegerReader(SymbolicReader):
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         if function.name in self.adding:
             one, two = (self.scalar(a) for a in args)
+            if function.type == F32:
+                self.unrounded.append(one + two)
             return one + two
         called: str = function.name
         name = self.exact.get(called, called)
@@ -83,6 +85,11 @@ def show_exact(rule: Rule, proof: Proof) -> None:
 
     The function is applied to the accumulators before and after each step, as in `carried`.
     """
+    sides = rule.left, rule.right
+    if sum(a.law == "exact" for a in rule.assuming) > 1:
+        raise Open(SHAPE, f"several functions are exact, and `{BOUND}` bounds one of them")
+    if any(BOUND in length.names() for length in sizes_in(sides)) or BOUND in rule.tunes:
+        raise Open(SHAPE, f"`{BOUND}` bounds numbers and cannot be a length")
     proof.reader = reader = IntegerReader(proof.terms, rule.assuming)
     env = {p: reader.leaf(p.name, p.type) for p in rule.left.free | rule.right.free}
     left, right = denote(rule.left, env, reader), denote(rule.right, env, reader)

@@ -20,7 +20,7 @@ def file():
     made = model(
         nodes,
         [value("x", SHAPE)],
-        [value("y", (5, 3))],
+        [value(name, (5, 3)) for name in "mry"],  # so that none is joined with another
         w=rng.standard_normal((7, 3)).astype(np.float32),
         b=rng.standard_normal(3).astype(np.float32),
     )

@@ -6,6 +6,7 @@ import pytest
 from liftpy.explore.measure.outcome import (
     KINDS,
     BuildFailed,
+    ByModel,
     Crashed,
     Defect,
     Measured,
@@ -22,6 +23,7 @@ MEMORY = MemoryFigures(peak=40, allocated=50, scratch=10, local=3, private=4, pr
 
 OUTCOMES = [
     Measured(((30, 1), (10, 1), (20, 5)), 7, MEMORY, 2.5e-7, 1e-7, 0.5, "built"),
+    ByModel((30, 1), MEMORY, "loads"),
     Refused("kernel needs work-groups of 512; the device has 256"),
     BuildFailed("line 3: undeclared identifier"),
     WrongResult((2, 3), 1.5, 2.5),
