@@ -31,7 +31,7 @@ from liftpy.boards.importing import judged
 from liftpy.boards.judgement import Judgement
 from liftpy.boards.link import Link, Lost, Machine, ending, is_final
 from liftpy.boards.output import Output
-from liftpy.boards.plan import BundledCandidate, plan_text
+from liftpy.boards.plan import REFERENCE, BundledCandidate, plan_text
 from liftpy.boards.results import FORMAT, ResultsReader
 from liftpy.boards.transports import transport_of
 from liftpy.constraints.device import PROFILE, Device, fits, meet, those_named
@@ -45,6 +45,7 @@ from liftpy.explore.measure.messages import Compile, Compiled, Setup
 from liftpy.explore.measure.outcome import Crashed, Outcome, TimedOut
 from liftpy.explore.measure.pool import Finished, Notes
 from liftpy.explore.measure.process import Worker
+from liftpy.explore.measure.reference import MODULE
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.version import VERSION
 from liftpy.language.text.program import parse
@@ -290,6 +291,7 @@ class BoardPool:
             self._campaign, self._on.limits, self._data.inputs, self._data.wanted, parts
         ).encode()
         kernels = {part.file: part.module.source.encode() for part in parts}
+        kernels[REFERENCE] = MODULE.source.encode()
         self._link.copy(name, {"plan.txt": plan, **kernels, **self._link.libraries}, place)
         allowed = self._limits.allowance()
         seconds = max(1, math.ceil(allowed.seconds))

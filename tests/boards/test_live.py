@@ -38,8 +38,8 @@ def ssh(host, monkeypatch):
     return f"ssh:127.0.0.1:{port}"
 
 
-def explored(db: Path, board: Board | None = None, **how):
-    campaign = explore(
+def rows_of(db: Path, board: Board | None = None):
+    return explore(
         PROGRAM,
         SAMPLES,
         0,
@@ -49,9 +49,11 @@ def explored(db: Path, board: Board | None = None, **how):
         search="random",
         tolerance=1e-4,
         again=False,
-        **how,
-    )
-    return [(row.id, row.ordinal, row.outcome, row.peak) for row in campaign.rows]
+    ).rows
+
+
+def explored(db: Path, board: Board | None = None):
+    return [(row.id, row.ordinal, row.outcome, row.peak) for row in rows_of(db, board)]
 
 
 @pytest.fixture(scope="module")
@@ -110,13 +112,42 @@ def test_a_runner_of_another_version_is_named(ssh, host, tmp_path):
         link.close()
 
 
-def commands(folder: Path, run: str = '["sh", "-c", "{command}"]') -> str:
+def commands(folder: Path, run: str = '["sh", "-c", "{command}"]', copy='"cp", "-r"') -> str:
     """The address of a board that a file describes: a folder of this machine."""
     file = folder / "board.toml"
     file.write_text(
-        f'copy = ["cp", "-r", "{{from}}", "{{to}}/"]\nrun = {run}\nfolder = "{folder}/there"\n'
+        f'copy = [{copy}, "{{from}}", "{{to}}/"]\nrun = {run}\nfolder = "{folder}/there"\n'
     )
     return f"commands:{file}"
+
+
+def script(path: Path, text: str) -> str:
+    """A program, quoted as a command of a file that describes a board."""
+    path.write_text(text)
+    path.chmod(0o755)
+    return f'"{path}"'
+
+
+@pytest.fixture(scope="module")
+def beside(board, tmp_path_factory):
+    """A folder that is a board; it keeps the runner that the first test builds."""
+    return tmp_path_factory.mktemp("beside")
+
+
+HOT = """#!/bin/sh
+unset OCL_ICD_VENDORS
+case "$1" in *--lock*) ;; *) exec sh -c "$1";; esac
+echo >> {folder}/batches
+case $(wc -l < {folder}/batches) in 2) now=1500;; *) now=1000;; esac
+sh -c "$1" | sed "s/reference=[0-9]*:[0-9]*/reference=$now:$now/"
+"""
+
+
+def test_the_rows_of_a_hot_board_are_disturbed(beside, tmp_path):
+    """The reference kernel takes half as long again in the second of three batches."""
+    hot = script(beside / "hot", HOT.format(folder=tmp_path))
+    rows = rows_of(tmp_path / "a.db", Board(commands(beside, f'[{hot}, "{{command}}"]'), batch=5))
+    assert [row.disturbed for row in rows] == [False] * 5 + [True] * 5 + [False] * 2
 
 
 def test_a_full_disk_is_named(pocl, tmp_path):

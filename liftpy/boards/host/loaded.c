@@ -106,7 +106,7 @@ static int launch_fits(struct loaded *loaded, const struct launch *launch, cl_ke
 
 /* --- build --- */
 
-static double seconds(void)
+double seconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

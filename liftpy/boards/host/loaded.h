@@ -30,4 +30,7 @@ int ran_again(struct loaded *loaded, unsigned long long *ns);
 
 void unload(struct loaded *loaded);
 
+/* Seconds by a clock that is never set. */
+double seconds(void);
+
 #endif

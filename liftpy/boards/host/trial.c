@@ -54,6 +54,17 @@ static int measured(struct loaded *loaded, size_t repeats)
     return 0;
 }
 
+/* Timed runs between two looks at the reference kernel, whose times are added to the detail. */
+static int watched(struct loaded *loaded, size_t repeats, struct reference *reference)
+{
+    unsigned long long before = look(reference);
+    int fine = measured(loaded, repeats);
+    unsigned long long after = fine ? look(reference) : 0;
+    if (before && after)
+        add(&loaded->outcome->detail, "reference=%llu:%llu", before, after);
+    return fine;
+}
+
 /* --- judgement --- */
 
 /* Whether two runs with different poison gave the same result, and it is the expected one. */
@@ -113,7 +124,8 @@ static void note_suspects(struct loaded *loaded, unsigned char **result, struct 
     }
 }
 
-static void judge_and_time(struct loaded *loaded, size_t repeats, struct first *first)
+static void judge_and_time(struct loaded *loaded, size_t repeats, struct first *first,
+                           struct reference *reference)
 {
     const struct plan *plan = loaded->plan;
     const struct candidate *candidate = loaded->candidate;
@@ -124,7 +136,7 @@ static void judge_and_time(struct loaded *loaded, size_t repeats, struct first *
             result[k][i] = room_for(candidate->buffer[candidate->result[i]].bytes, 1);
     }
     if (ran(loaded, 1, result[1]) && ran(loaded, 0, result[0])
-        && right(loaded, result[0], result[1]) && measured(loaded, repeats)) {
+        && right(loaded, result[0], result[1]) && watched(loaded, repeats, reference)) {
         loaded->outcome->kind = "measured";
         note_suspects(loaded, result[0], first);
         add(&loaded->outcome->reason, "right to %.1e, %zu runs", loaded->outcome->error,
@@ -138,12 +150,13 @@ static void judge_and_time(struct loaded *loaded, size_t repeats, struct first *
 }
 
 struct outcome tried(const struct plan *plan, const struct candidate *candidate,
-                     const struct device *device, size_t repeats, struct first *first)
+                     const struct device *device, size_t repeats, struct first *first,
+                     struct reference *reference)
 {
     struct outcome outcome = {0};
     struct loaded loaded = {plan, candidate, device, &outcome, NULL, NULL, NULL, NULL, NULL};
     if (load(&loaded))
-        judge_and_time(&loaded, repeats, first);
+        judge_and_time(&loaded, repeats, first, reference);
     unload(&loaded);
     return outcome;
 }
