@@ -268,6 +268,7 @@ class BoardPool:
 
     def _start(self) -> None:
         """Compiles the next batch, sends it and starts it."""
+        self._prepare()  # first: a candidate that it gives up must be in no batch
         jobs = self._compiled()
         if not jobs:
             return
@@ -278,7 +279,6 @@ class BoardPool:
             raise
 
     def _send(self, jobs: dict[str, Job]) -> None:
-        self._prepare()
         self._batches += 1
         name = f"{self._name}-{self._batches}"
         place = f"{self._link.folder}/{self._folder}"
@@ -315,6 +315,7 @@ class BoardPool:
             if machine.boot != self._boot:
                 self._boot = machine.boot
                 self._restarted()
+            self._link.remove(f"{self._folder}/{self._name}-*")  # batches that were cut off
         if self._faults:
             self._link.remove(self._folder)
         self._link.send_data(self._folder, self._files)

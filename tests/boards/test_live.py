@@ -150,6 +150,67 @@ def test_the_rows_of_a_hot_board_are_disturbed(beside, tmp_path):
     assert [row.disturbed for row in rows] == [False] * 5 + [True] * 5 + [False] * 2
 
 
+RESTARTING = """#!/bin/sh
+unset OCL_ICD_VENDORS
+boots=$(wc -l < {boots})
+case "$1" in
+*--describe*) sh -c "$1" | sed "s/^# boot .*/# boot $boots/";;
+*--lock*) [ $boots -ge {restarts} ] && exec sh -c "$1"; echo >> {boots}; sh -c "$1" | head -n 7;;
+*) exec sh -c "$1";;
+esac
+"""
+
+
+@pytest.mark.parametrize("restarts", [1, 2])
+def test_a_candidate_during_which_the_board_restarts_twice_crashed(
+    beside, local, tmp_path, restarts
+):
+    """The seventh line says that the first candidate is in progress."""
+    (tmp_path / "boots").touch()
+    text = RESTARTING.format(boots=tmp_path / "boots", restarts=restarts)
+    address = commands(beside, f'[{script(beside / "restarting", text)}, "{{command}}"]')
+    told = []
+    rows = rows_of(tmp_path / "a.db", Board(address, batch=5, backoff=0.01, note=told.append))
+    assert sum("was started again" in said for said in told) == restarts
+    assert [row.id for row in rows] == [id_ for id_, *_ in local]
+    crashed = [row for row in rows if row.outcome != "measured"]
+    assert len(crashed) == restarts - 1
+    for row in crashed:
+        assert (row.ordinal, row.outcome) == (0, "crashed")
+        assert "2 times while it ran on the board, the board was started again" in row.reason
+
+
+CUT_OFF = """#!/usr/bin/env python3
+# As cp -r; of the copies that `cuts` marks by a 1, half of each file arrives.
+import pathlib, shutil, sys
+cuts = pathlib.Path({cuts!r})
+now, *later = cuts.read_text().split() or ["0"]
+cuts.write_text(" ".join(later))
+shutil.copytree(sys.argv[1], copy := pathlib.Path(sys.argv[2]) / pathlib.Path(sys.argv[1]).name)
+for file in copy.rglob("*.*") if now == "1" else ():
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+sys.exit(int(now))
+"""
+
+
+def test_a_copy_that_is_cut_off_is_made_again(beside, local, tmp_path):
+    """Of the data and of batches; the parts that arrived are removed."""
+    for data in (beside / "there").glob("data-*"):
+        shutil.rmtree(data)
+    cuts = tmp_path / "cuts"
+    cuts.write_text("1 1 0 1 1 0 1")
+    copy = script(beside / "cut_off", CUT_OFF.format(cuts=str(cuts)))
+    bare = '["env", "-u", "OCL_ICD_VENDORS", "sh", "-c", "{command}"]'
+    told = []
+    board = Board(commands(beside, bare, copy), batch=5, backoff=0.01, note=told.append)
+    assert explored(tmp_path / "a.db", board) == local
+    assert cuts.read_text() == ""
+    assert sum("a copy ended with code 1" in said for said in told) == 5
+    (data,) = (beside / "there").glob("data-*")
+    kept = {path.name.rpartition("-")[2] for path in data.glob("*-*")}
+    assert not kept & {"1", "2", "4"}
+
+
 def test_a_full_disk_is_named(pocl, tmp_path):
     limited = commands(tmp_path, '["sh", "-c", "ulimit -f 4; {command}"]')
     link = Link(transport_of(limited))
