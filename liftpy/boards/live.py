@@ -42,7 +42,7 @@ from liftpy.explore.campaign.rows import Identity
 from liftpy.explore.campaign.store import ATTEMPTS
 from liftpy.explore.measure.measurer import COMPILING, Allowance, Limits
 from liftpy.explore.measure.messages import Compile, Compiled, Setup
-from liftpy.explore.measure.outcome import Crashed, Outcome, TimedOut
+from liftpy.explore.measure.outcome import Crashed, Measured, Outcome, TimedOut
 from liftpy.explore.measure.pool import Finished, Notes
 from liftpy.explore.measure.process import Worker
 from liftpy.explore.measure.reference import MODULE
@@ -223,6 +223,7 @@ class BoardPool:
         self._run: Run | None = None
         self._ready = False  # whether the board has the runner and the data
         self._failures = self._faults = 0  # in a row: lost links, and runners that failed
+        self._best = 0.0  # the median time of the fastest candidate in ns
         self._suspect: Job | None = None  # ran when the link was lost
 
     def __enter__(self) -> Self:
@@ -288,7 +289,7 @@ class BoardPool:
             if job.made is not None
         ]
         plan = plan_text(
-            self._campaign, self._on.limits, self._data.inputs, self._data.wanted, parts
+            self._campaign, self._on.limits, self._data.inputs, self._data.wanted, parts, self._best
         ).encode()
         kernels = {part.file: part.module.source.encode() for part in parts}
         kernels[REFERENCE] = MODULE.source.encode()
@@ -399,6 +400,8 @@ class BoardPool:
                 "not run. Is another program writing to its output?"
             )
         outcome = judged(run.reader.path, row, job.made.module, self._judge)
+        if isinstance(outcome, Measured):
+            self._best = min(self._best or math.inf, outcome.time_ns)
         self._failures = self._faults = 0
         self._suspect = run.current = None
         del run.jobs[row.candidate]

@@ -21,7 +21,16 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.explore.campaign.store import ATTEMPTS
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.measure.reference import MODULE, RUNS, TOO_LONG, WARM
-from liftpy.explore.measure.samples import ENOUGH_SECONDS, MOST_REPEATS, REPEATS
+from liftpy.explore.measure.samples import (
+    ENOUGH_SECONDS,
+    FAR,
+    FIRST_SECONDS,
+    MOST_REPEATS,
+    REPEATS,
+    SLOW,
+    SLOW_REPEATS,
+    SLOW_SECONDS,
+)
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.types import EXTENSIONS, SCALARS, STORAGE
 from liftpy.opencl.arguments import DTYPES, POISON, overwritten, touched_buffers
@@ -36,6 +45,9 @@ REFERENCE = f"kernels/{MODULE.name}.cl"
 
 WARMUP = 1
 """Runs before the timed ones."""
+
+SLOWLY = (SLOW, SLOW_REPEATS, SLOW_SECONDS * 1e9, FIRST_SECONDS * 1e9, FAR)
+"""How often a candidate is run that is slower than the best (measure/samples.py)."""
 
 KINDS = {"f": "float", "i": "int", "u": "uint", "b": "bool"}
 
@@ -82,11 +94,12 @@ def plan_text(
     inputs: Sequence[tuple[str, str]],
     wanted: Sequence[Wanted],
     parts: Sequence[BundledCandidate],
+    best_ns: float = 0,
 ) -> str:
     """The plan as text. `inputs` are files with their hashes, in the order of the parameters.
 
-    `device` is the device that the candidates were made for; its platform is known only if it was
-    attached.
+    `best_ns` is the median time of the fastest candidate so far, 0 if there is none. `device` is
+    the device that the candidates were made for; its platform is known only if it was attached.
     """
     named = device != DEFAULT_DEVICE
     lines = [
@@ -96,6 +109,7 @@ def plan_text(
         *([f"platform {device.platform}"] if named and not device.profile else []),
         f"options {' '.join(BUILD_OPTIONS)}",
         f"timing {WARMUP} {REPEATS} {MOST_REPEATS} {round(ENOUGH_SECONDS * 1e9)}",
+        f"slow {' '.join(map(str, (*SLOWLY, best_ns)))}",
         f"attempts {ATTEMPTS}",
         *(f"extension {name}" for name in EXTENSIONS.values()),
         *(_scalar(name) for name, t in SCALARS.items() if t not in STORAGE),

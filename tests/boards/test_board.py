@@ -19,6 +19,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ResultsRefused
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.exploring import identity_of, space_of
+from liftpy.explore.measure.samples import REPEATS, SLOW_REPEATS
 from liftpy.language.text.program import parse
 from tests.boards.ran import altered, exported, run
 
@@ -202,6 +203,24 @@ def test_rows_around_which_the_board_was_slower_are_disturbed(board, three, tmp_
         path.write_text(times.sub(f"reference={wrong}", printed.stdout))
         with pytest.raises(ResultsRefused, match="the detail of a measured result is not valid"):
             import_results(tmp_path / "b.db", read_results(path))
+
+
+def test_a_slow_candidate_is_run_twice(board, three, tmp_path):
+    """The checked run counts; the fastest candidate so far took 1 ns, so all of these are slow."""
+    folder, _ = three
+    plan = folder / "plan.txt"
+    usual = plan.read_text()
+
+    def runs(*options):
+        found = results(run(board, folder, *options), tmp_path)
+        return [len(row.times_ns) for row in found.rows]
+
+    assert min(runs()) >= REPEATS
+    plan.write_text(re.sub(r"\n(slow .*) 0\n", r"\n\1 1\n", usual))
+    assert runs() == [SLOW_REPEATS] * 3
+    assert runs("--repeats", "7") == [7] * 3
+    plan.write_text(re.sub(r"\nslow .*\n", "\n", usual))
+    assert min(runs()) >= REPEATS
 
 
 def test_a_plan_without_a_reference_kernel_is_run(board, three, tmp_path):

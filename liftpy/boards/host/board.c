@@ -235,7 +235,7 @@ static int is_wanted(const struct options *options, const struct plan *plan, siz
 static void try_all(const struct plan *plan, const struct device *device,
                     const struct options *options, struct earlier *earlier)
 {
-    struct first first = {NULL};
+    struct first first = {NULL, plan->best_ns};
     struct reference reference = {0};
     open_reference(&reference, plan, device);
     for (size_t i = 0; i < plan->candidates; i++) {

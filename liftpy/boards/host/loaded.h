@@ -17,6 +17,7 @@ struct loaded {
     cl_program program;
     cl_kernel *kernel; /* one per launch */
     cl_mem *slot;      /* allocated when first needed */
+    unsigned long long *checked; /* nanoseconds of each launch of the last call of `ran` */
 };
 
 /* Builds the kernels, if the device has what they need. */

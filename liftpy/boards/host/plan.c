@@ -258,6 +258,13 @@ static void read_whole(struct plan *plan, const char *key, struct line *line)
         plan->least = number(line, "number of runs");
         plan->most = number(line, "number of runs");
         plan->enough_ns = fraction(line, "number of nanoseconds");
+    } else if (!strcmp(key, "slow")) {
+        plan->slow = fraction(line, "factor");
+        plan->slow_repeats = number(line, "number of runs");
+        plan->slow_ns = fraction(line, "number of nanoseconds");
+        plan->first_ns = fraction(line, "number of nanoseconds");
+        plan->far = fraction(line, "factor");
+        plan->best_ns = fraction(line, "number of nanoseconds");
     } else if (!strcmp(key, "attempts")) {
         plan->attempts = number(line, "number");
     } else if (!strcmp(key, "extension")) {

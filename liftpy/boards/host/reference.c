@@ -19,7 +19,7 @@ void open_reference(struct reference *reference, const struct plan *plan,
                     const struct device *device)
 {
     const struct loaded loaded = {plan, plan->reference, device, &reference->outcome, NULL, NULL,
-                                  NULL, NULL,            NULL};
+                                  NULL, NULL,            NULL,   NULL};
     reference->loaded = loaded;
     if (!plan->reference || plan->reference->launches != 1)
         return;

@@ -7,9 +7,11 @@
 #include "plan.h"
 #include "reference.h"
 
-/* The result of the first correct candidate, by component; NULL before there is one. */
+/* What earlier candidates showed: the result of the first correct one, by component (NULL before
+ * there is one), and the median time of the fastest (0 before there is one). */
 struct first {
     unsigned char **component;
+    double best_ns;
 };
 
 /* Tries a candidate. `repeats` is the number of timed runs, or 0 for the rule of the plan. The
