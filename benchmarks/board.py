@@ -10,7 +10,7 @@ end of the first batch to the end of the last one: deriving, connecting and send
 before. On one machine the candidates of the next batch are compiled while the board measures, and
 both disturb each other, which two machines do not. With `--shared`, the configuration of ssh keeps
 one connection open (`ControlMaster`), so that a batch makes none. Exit status 1 if, in the median
-of the turns, a candidate takes over 20 % longer over ssh, or if the campaigns have other candidates.
+of the turns, a candidate takes over 20 % longer over ssh, or if the campaigns differ.
 """
 
 from __future__ import annotations
