@@ -1,6 +1,6 @@
 """A bundle: a folder that builds and runs candidates with a C compiler and an OpenCL driver only.
 
-kernels/ID.cl      the source of each candidate's kernels
+kernels/ID.cl      the source of each candidate's kernels; reference.cl is that of a fixed kernel
 inputs/N-NAME.bin  the inputs in their memory layout, little-endian (liftpy.files.naming)
 expected/N.bin     points of each component of the result: an index (u64), and the value there (f64,
                    or i64 for integers)
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.boards.plan import BundledCandidate, Wanted, plan_text
+from liftpy.boards.plan import REFERENCE, BundledCandidate, Wanted, plan_text
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused, LiftError, StoreRefused
 from liftpy.explore.campaign.reading import CampaignReader
@@ -31,6 +31,7 @@ from liftpy.explore.measure.check import Expected
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import expected
+from liftpy.explore.measure.reference import MODULE
 from liftpy.explore.space.candidate import Candidate
 from liftpy.files.naming import file_names
 from liftpy.files.writing import write_files
@@ -136,6 +137,7 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, bytes]]:
     data = shared_data(program, arrays, means)
     for name, content in data.files.items():
         yield summed(name, content)
+    yield summed(REFERENCE, MODULE.source.encode())
     parts: list[BundledCandidate] = []
     for candidate in bundle.candidates:
         module = compile_candidate(candidate.skeleton, candidate.point)

@@ -1,4 +1,8 @@
-"""The outcome of a board's row, with the meaning at elements that the board could not judge."""
+"""The outcome of a board's row: what the board could not judge is judged here.
+
+That is the meaning at elements that the board does not know, and whether the time of the reference
+kernel departs from its usual time, which needs all rows.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +25,14 @@ from liftpy.explore.measure.outcome import (
     Refused,
     WrongResult,
 )
+from liftpy.explore.measure.samples import History, farthest
 from liftpy.ir.expr import Program
 from liftpy.ir.types import components
 from liftpy.opencl.kernel import Module
 
 
 class Judgement:
-    """Judges the rows of a board, evaluating the meaning where the board could not."""
+    """Judges the rows of a board, in the order in which they were printed."""
 
     def __init__(
         self,
@@ -39,6 +44,7 @@ class Judgement:
         self.program = program
         self._made = made
         self._compared = compared
+        self._history = History()
 
     @classmethod
     def of(cls, program: Program, settings: Mapping[str, Any]) -> Judgement:
@@ -85,8 +91,11 @@ class Judgement:
 
     def measured(self, row: Result, module: Module) -> Measured | WrongResult:
         """A measured result, or a wrong one if a suspect element differs from the meaning."""
-        error = row.error
+        error, departure = row.error, None
         for name, value in row.detail:
+            if name == "reference":
+                departure = farthest(map(self._history.take, looks(value)))
+                continue
             part, element, got = value.split(":")
             where, meant, path = self.meant(part, element)
             wanted = self.wanted[natural(part)]
@@ -97,7 +106,13 @@ class Judgement:
                 return WrongResult(where, float(meant), float(got), path)
             error = max(error, float(far))
         return Measured(
-            row.times_ns, row.prepare_ns, module.memory, error, row.rms, row.build_seconds
+            row.times_ns,
+            row.prepare_ns,
+            module.memory,
+            error,
+            row.rms,
+            row.build_seconds,
+            departure=departure,
         )
 
     def meant(self, part: str, element: str) -> tuple[tuple[int, ...], Any, tuple[int, ...]]:
@@ -110,6 +125,14 @@ class Judgement:
         points = np.array([where], np.int64).reshape(1, len(shape))
         value = self.meaning.at(points, component.path)
         return where, value[0], component.path
+
+
+def looks(text: str) -> tuple[int, int]:
+    """The nanoseconds of the reference kernel before and after a candidate: `BEFORE:AFTER`."""
+    before, after = map(natural, text.split(":"))
+    if not before or not after:
+        raise ValueError("the reference kernel took 0 ns")
+    return before, after
 
 
 def limit_of(said: Mapping[str, str], module: Module) -> KernelLimit:

@@ -31,7 +31,7 @@ from liftpy.files.reading import MIB
 from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.runtimes import libraries
 
-RUNNER = "# liftpy-board 1"
+RUNNER = "# liftpy-board 2"
 """The version that the program `board` must print; `board.c` has the same line."""
 
 CALL_SECONDS = 60.0

@@ -31,7 +31,7 @@ from liftpy.boards.importing import judged
 from liftpy.boards.judgement import Judgement
 from liftpy.boards.link import Link, Lost, Machine, ending, is_final
 from liftpy.boards.output import Output
-from liftpy.boards.plan import BundledCandidate, plan_text
+from liftpy.boards.plan import REFERENCE, BundledCandidate, plan_text
 from liftpy.boards.results import FORMAT, ResultsReader
 from liftpy.boards.transports import transport_of
 from liftpy.constraints.device import PROFILE, Device, fits, meet, those_named
@@ -42,9 +42,10 @@ from liftpy.explore.campaign.rows import Identity
 from liftpy.explore.campaign.store import ATTEMPTS
 from liftpy.explore.measure.measurer import COMPILING, Allowance, Limits
 from liftpy.explore.measure.messages import Compile, Compiled, Setup
-from liftpy.explore.measure.outcome import Crashed, Outcome, TimedOut
+from liftpy.explore.measure.outcome import Crashed, Measured, Outcome, TimedOut
 from liftpy.explore.measure.pool import Finished, Notes
 from liftpy.explore.measure.process import Worker
+from liftpy.explore.measure.reference import MODULE
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.version import VERSION
 from liftpy.language.text.program import parse
@@ -223,6 +224,7 @@ class BoardPool:
         self._run: Run | None = None
         self._ready = False  # whether the board has the runner and the data
         self._failures = self._faults = 0  # in a row: lost links, and runners that failed
+        self._best = 0.0  # the median time of the fastest candidate in ns
         self._suspect: Job | None = None  # ran when the link was lost
 
     def __enter__(self) -> Self:
@@ -268,6 +270,7 @@ class BoardPool:
 
     def _start(self) -> None:
         """Compiles the next batch, sends it and starts it."""
+        self._prepare()  # first: a candidate that it gives up must be in no batch
         jobs = self._compiled()
         if not jobs:
             return
@@ -278,7 +281,6 @@ class BoardPool:
             raise
 
     def _send(self, jobs: dict[str, Job]) -> None:
-        self._prepare()
         self._batches += 1
         name = f"{self._name}-{self._batches}"
         place = f"{self._link.folder}/{self._folder}"
@@ -288,9 +290,10 @@ class BoardPool:
             if job.made is not None
         ]
         plan = plan_text(
-            self._campaign, self._on.limits, self._data.inputs, self._data.wanted, parts
+            self._campaign, self._on.limits, self._data.inputs, self._data.wanted, parts, self._best
         ).encode()
         kernels = {part.file: part.module.source.encode() for part in parts}
+        kernels[REFERENCE] = MODULE.source.encode()
         self._link.copy(name, {"plan.txt": plan, **kernels, **self._link.libraries}, place)
         allowed = self._limits.allowance()
         seconds = max(1, math.ceil(allowed.seconds))
@@ -314,6 +317,7 @@ class BoardPool:
             if machine.boot != self._boot:
                 self._boot = machine.boot
                 self._restarted()
+            self._link.remove(f"{self._folder}/{self._name}-*")  # batches that were cut off
         if self._faults:
             self._link.remove(self._folder)
         self._link.send_data(self._folder, self._files)
@@ -397,6 +401,8 @@ class BoardPool:
                 "not run. Is another program writing to its output?"
             )
         outcome = judged(run.reader.path, row, job.made.module, self._judge)
+        if isinstance(outcome, Measured):
+            self._best = min(self._best or math.inf, outcome.time_ns)
         self._failures = self._faults = 0
         self._suspect = run.current = None
         del run.jobs[row.candidate]

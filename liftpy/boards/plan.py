@@ -2,7 +2,8 @@
 
 Every rule that both hosts follow is stated in Python, and written to the plan as data: the buffers
 that a phase uses, the inputs that are uploaded again, the fill patterns of unwritten memory, the
-number of timed runs. `host/plan.c` reads the plan.
+number of timed runs, the kernel that shows whether the device is disturbed. `host/plan.c` reads the
+plan.
 """
 
 from __future__ import annotations
@@ -18,16 +19,35 @@ import numpy as np
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.explore.campaign.store import ATTEMPTS
-from liftpy.explore.measure.samples import ENOUGH_SECONDS, MOST_REPEATS, REPEATS
+from liftpy.explore.measure.compiling import source_sha
+from liftpy.explore.measure.reference import MODULE, RUNS, TOO_LONG, WARM
+from liftpy.explore.measure.samples import (
+    ENOUGH_SECONDS,
+    FAR,
+    FIRST_SECONDS,
+    MOST_REPEATS,
+    REPEATS,
+    SLOW,
+    SLOW_REPEATS,
+    SLOW_SECONDS,
+)
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.types import EXTENSIONS, SCALARS, STORAGE
 from liftpy.opencl.arguments import DTYPES, POISON, overwritten, touched_buffers
 from liftpy.opencl.kernel import Launch, Module, flat
 from liftpy.opencl.session import BUILD_OPTIONS
 
-FORMAT = "liftpy-plan 1"
+FORMAT = "liftpy-plan 2"
+"""Version 2 has the reference kernel; the program `board` reads version 1, too."""
+
+REFERENCE = f"kernels/{MODULE.name}.cl"
+"""The file of the kernel by which a disturbed board is recognised (measure/reference.py)."""
+
 WARMUP = 1
 """Runs before the timed ones."""
+
+SLOWLY = (SLOW, SLOW_REPEATS, SLOW_SECONDS * 1e9, FIRST_SECONDS * 1e9, FAR)
+"""How often a candidate is run that is slower than the best (measure/samples.py)."""
 
 KINDS = {"f": "float", "i": "int", "u": "uint", "b": "bool"}
 
@@ -74,11 +94,12 @@ def plan_text(
     inputs: Sequence[tuple[str, str]],
     wanted: Sequence[Wanted],
     parts: Sequence[BundledCandidate],
+    best_ns: float = 0,
 ) -> str:
     """The plan as text. `inputs` are files with their hashes, in the order of the parameters.
 
-    `device` is the device that the candidates were made for; its platform is known only if it was
-    attached.
+    `best_ns` is the median time of the fastest candidate so far, 0 if there is none. `device` is
+    the device that the candidates were made for; its platform is known only if it was attached.
     """
     named = device != DEFAULT_DEVICE
     lines = [
@@ -88,6 +109,7 @@ def plan_text(
         *([f"platform {device.platform}"] if named and not device.profile else []),
         f"options {' '.join(BUILD_OPTIONS)}",
         f"timing {WARMUP} {REPEATS} {MOST_REPEATS} {round(ENOUGH_SECONDS * 1e9)}",
+        f"slow {' '.join(map(str, (*SLOWLY, best_ns)))}",
         f"attempts {ATTEMPTS}",
         *(f"extension {name}" for name in EXTENSIONS.values()),
         *(_scalar(name) for name, t in SCALARS.items() if t not in STORAGE),
@@ -96,6 +118,7 @@ def plan_text(
             f"expected {w.scalar} {w.elements} {w.points} {w.tolerance!r} {w.file} {w.sha256}"
             for w in wanted
         ),
+        *_reference(),
     ]
     for part in parts:
         lines += _candidate(part)
@@ -108,12 +131,26 @@ def _scalar(name: str) -> str:
     return f"scalar {name} {t.itemsize} {KINDS[t.kind]} {' '.join(poisons)}"
 
 
+def _reference() -> Iterator[str]:
+    looks = f"{RUNS} {WARM * 1e9:.0f} {TOO_LONG * 1e9:.0f}"
+    yield f"reference {REFERENCE} {source_sha(MODULE.source)} {looks}"
+    yield from _module(MODULE)
+    yield "end"
+
+
 def _candidate(part: BundledCandidate) -> Iterator[str]:
     candidate, module = part.candidate, part.module
     sizes = " ".join(f"{name}={value}" for name, value in candidate.sizes)
     yield f"candidate {candidate.key} {part.file} {part.sha256}"
     yield f"row {csv_line([str(candidate.ordinal), candidate.skeleton.key, sizes])}"
     yield f"allocated {module.memory.allocated}"
+    yield from _module(module)
+    yield f"result {' '.join(flat(module.result))}"
+    yield "end"
+
+
+def _module(module: Module) -> Iterator[str]:
+    """The lines about the memory and the launches of some kernels."""
     yield from (f"extension {name}" for name in module.extensions)
     yield from (f"slot {name} {size}" for name, size in module.slots().items())
     inputs = {name: number for number, name in enumerate(flat(module.parameters))}
@@ -131,8 +168,6 @@ def _candidate(part: BundledCandidate) -> Iterator[str]:
         number = f" {inputs[b.name]}" if b.name in inputs else ""
         yield f"buffer {b.name} {b.role} {b.scalar} {b.bytes} {b.slot} {phase} {state}{number}"
     yield from map(_launch, module.launches)
-    yield f"result {' '.join(flat(module.result))}"
-    yield "end"
 
 
 def _launch(launch: Launch) -> str:

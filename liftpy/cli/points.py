@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -25,14 +27,18 @@ from liftpy.cli.options import (
 from liftpy.cli.screen import note, say, show, show_json
 from liftpy.cli.spaces import asked_space
 from liftpy.constraints.device import DEFAULT_DEVICE, PROFILE, Device
+from liftpy.constraints.profile import SUFFIX
 from liftpy.constraints.profile import profiles as all_profiles
+from liftpy.constraints.profile_text import text_of
 from liftpy.errors import LiftError
 from liftpy.explore.report.wording import in_bytes
 from liftpy.explore.space import survey
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
+from liftpy.files.writing import write_file
 from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.devices import device_notes, devices, find_device
+from liftpy.traffic.machine import profile_of as profile_for
 
 VALUES_SHOWN = 12  # the most values of a size that are listed individually
 
@@ -71,9 +77,28 @@ def show_devices(
     profiles: Annotated[
         bool, typer.Option("--profiles", help="List the profiles of devices that are not attached.")
     ] = False,
+    profile_of: Annotated[
+        str | None,
+        typer.Option(
+            "--profile-of", metavar="DEVICE", help="Print a device as a profile, in TOML."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE.toml", help="The file for --profile-of to write."
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """OpenCL devices, with the limits that enter the constraint system."""
+    if output is not None and profile_of is None:
+        raise typer.BadParameter(
+            "it names the file for a profile: add --profile-of DEVICE", param_hint="-o"
+        )
+    if profile_of is not None:
+        write_profile(profile_of, output, json=json)
+        return
     if profiles:
         show_profiles(json=json)
         return
@@ -104,6 +129,24 @@ def show_devices(
     show(table)
     for text in device_notes():
         note(f"note: {text}")
+
+
+def write_profile(name: str, output: Path | None, *, json: bool) -> None:
+    """Prints a device as a profile, or writes it to a file."""
+    if output is not None and output.suffix != SUFFIX:
+        raise typer.BadParameter(
+            f"{output} cannot hold a profile: name a file that ends with {SUFFIX}", param_hint="-o"
+        )
+    device = find_device(name)
+    made = profile_for(device, datetime.now(UTC).date().isoformat())
+    text = text_of(made, [f"{device.label} {device.driver_version}".rstrip()])
+    if output is not None:
+        write_file(output, text.encode())
+        note(f"{output} is written; --device {PROFILE}./{output} reads it")
+    if json:
+        show_json(made.to_json())
+    elif output is None:
+        say(text.rstrip())
 
 
 def show_profiles(*, json: bool) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import FIGURES, OF_GPUS, Hardware
-from liftpy.constraints.profile import profile
+from liftpy.constraints.profile import Profile, profile
+from liftpy.constraints.profile_text import reported
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
@@ -42,6 +43,18 @@ def hardware_of(device: Device) -> Hardware:
         elif key in ("cache_units", "cache_latencies", "headroom"):
             values[key] = for_caches(values[key], many)
     return Hardware.of(values, sources)
+
+
+def profile_of(device: Device, day: str) -> Profile:
+    """A device as a profile; the driver of an attached one was asked on this day.
+
+    It has the limits that the driver reports and, for a processor of this machine, what the
+    operating system states of its hardware. A device that is known by its profile has that.
+    """
+    if device.profile:
+        return profile(device.profile)
+    figures, sources = of_this_machine() if device.type == "CPU" else ({}, {})
+    return reported(device, day, figures, sources)
 
 
 def for_caches(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:

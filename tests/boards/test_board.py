@@ -12,12 +12,14 @@ import pytest
 
 from liftpy.boards.bundle import Bundle, write
 from liftpy.boards.importing import import_results
+from liftpy.boards.link import RUNNER
 from liftpy.boards.results import read_results
 from liftpy.boards.schema import DeviceFields, checked, table
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ResultsRefused
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.exploring import identity_of, space_of
+from liftpy.explore.measure.samples import REPEATS, SLOW_REPEATS
 from liftpy.language.text.program import parse
 from tests.boards.ran import altered, exported, run
 
@@ -102,7 +104,7 @@ def test_a_result_that_leaves_the_first_one_is_judged_when_it_is_read(board, thr
     altered(folder, second, "3.0f", "3.0f + (get_global_id(0) == 1)")
     found = results(run(board, folder, "--only", first, "--only", second), tmp_path)
     assert [row.outcome for row in found.rows] == ["measured", "measured"]
-    assert found.rows[1].detail[0][0] == "suspect"
+    assert [name for name, _ in found.rows[1].detail] == ["reference", "suspect"]
 
     text = (tmp_path / "results.csv").read_text()  # as if these were the kernels that liftpy makes
     told = text.replace(sha(folder / "kernels" / f"{second}.cl"), true)
@@ -184,6 +186,66 @@ def test_the_whole_rows_of_what_breaks_off_are_taken_when_asked(board, three, tm
     import_results(tmp_path / "a.db", read_results(path, partial=True))
     kept = Campaign.read(tmp_path / "a.db").rows
     assert (len(kept), kept[0].id) == (2, first)
+
+
+def test_rows_around_which_the_board_was_slower_are_disturbed(board, three, tmp_path):
+    """The times of the reference kernel are replaced: a quiet machine has none that differ."""
+    folder, ids = three
+    printed = run(board, folder, "--repeats", "1")
+    path, times = tmp_path / "results.csv", re.compile(r"reference=[1-9]\d*:[1-9]\d*")
+    assert len(times.findall(printed.stdout)) == len(ids)
+    replaced = iter(("1000:1100", "1100:1000", "1010:1400"))
+    path.write_text(times.sub(lambda _: f"reference={next(replaced)}", printed.stdout))
+    import_results(tmp_path / "a.db", read_results(path))
+    rows = Campaign.read(tmp_path / "a.db").rows
+    assert [row.disturbed for row in rows] == [False, False, True]
+    for wrong in ("0:7", "7", "7:-7", "7:7:7"):
+        path.write_text(times.sub(f"reference={wrong}", printed.stdout))
+        with pytest.raises(ResultsRefused, match="the detail of a measured result is not valid"):
+            import_results(tmp_path / "b.db", read_results(path))
+
+
+def test_a_slow_candidate_is_run_twice(board, three, tmp_path):
+    """The checked run counts; the fastest candidate so far took 1 ns, so all of these are slow."""
+    folder, _ = three
+    plan = folder / "plan.txt"
+    usual = plan.read_text()
+
+    def runs(*options):
+        found = results(run(board, folder, *options), tmp_path)
+        return [len(row.times_ns) for row in found.rows]
+
+    assert min(runs()) >= REPEATS
+    plan.write_text(re.sub(r"\n(slow .*) 0\n", r"\n\1 1\n", usual))
+    assert runs() == [SLOW_REPEATS] * 3
+    assert runs("--repeats", "7") == [7] * 3
+    plan.write_text(re.sub(r"\nslow .*\n", "\n", usual))
+    assert min(runs()) >= REPEATS
+
+
+def test_a_plan_without_a_reference_kernel_is_run(board, three, tmp_path):
+    """Such are the plans of earlier versions."""
+    folder, ids = three
+    plan = (folder / "plan.txt").read_text()
+    start = plan.index("reference ")
+    older = plan[:start] + plan[plan.index("\nend\n", start) + 5 :]
+    (folder / "plan.txt").write_text(older.replace("liftpy-plan 2", "liftpy-plan 1"))
+    (folder / "kernels" / "reference.cl").unlink()
+    found = results(run(board, folder, "--repeats", "1"), tmp_path)
+    assert [(row.candidate, row.outcome, row.detail) for row in found.rows] == [
+        (id_, "measured", ()) for id_ in ids
+    ]
+    (folder / "plan.txt").write_text(plan.replace("liftpy-plan 2", "liftpy-plan 3"))
+    assert "is not a plan of this version of board" in run(board, folder).stderr
+
+
+def test_a_reference_kernel_that_does_not_build_is_not_used(board, three, tmp_path):
+    folder, ids = three
+    altered(folder, "reference", "mad(", "mud(")
+    printed = run(board, folder, "--repeats", "1")
+    assert "the reference kernel cannot be built: clBuildProgram" in printed.stderr
+    found = results(printed, tmp_path)
+    assert [(row.outcome, row.detail) for row in found.rows] == [("measured", ())] * len(ids)
 
 
 def test_a_candidate_that_ends_the_program_twice_is_not_tried_again(board, three, tmp_path):
@@ -303,7 +365,7 @@ def test_the_machine_and_its_devices_are_described_without_a_bundle(board, tmp_p
     told = in_a_bare_shell(str(board), "--describe", "--bundle", str(tmp_path))
     assert told.returncode == 0, told.stderr
     version, boot, *described = told.stdout.splitlines()
-    assert version == "# liftpy-board 1"
+    assert version == RUNNER
     assert boot == f"# boot {Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
     found = [table(line.removeprefix("# device ")) for line in described]
     for each in found:

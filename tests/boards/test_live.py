@@ -38,8 +38,8 @@ def ssh(host, monkeypatch):
     return f"ssh:127.0.0.1:{port}"
 
 
-def explored(db: Path, board: Board | None = None, **how):
-    campaign = explore(
+def rows_of(db: Path, board: Board | None = None):
+    return explore(
         PROGRAM,
         SAMPLES,
         0,
@@ -49,9 +49,11 @@ def explored(db: Path, board: Board | None = None, **how):
         search="random",
         tolerance=1e-4,
         again=False,
-        **how,
-    )
-    return [(row.id, row.ordinal, row.outcome, row.peak) for row in campaign.rows]
+    ).rows
+
+
+def explored(db: Path, board: Board | None = None):
+    return [(row.id, row.ordinal, row.outcome, row.peak) for row in rows_of(db, board)]
 
 
 @pytest.fixture(scope="module")
@@ -110,13 +112,103 @@ def test_a_runner_of_another_version_is_named(ssh, host, tmp_path):
         link.close()
 
 
-def commands(folder: Path, run: str = '["sh", "-c", "{command}"]') -> str:
+def commands(folder: Path, run: str = '["sh", "-c", "{command}"]', copy='"cp", "-r"') -> str:
     """The address of a board that a file describes: a folder of this machine."""
     file = folder / "board.toml"
     file.write_text(
-        f'copy = ["cp", "-r", "{{from}}", "{{to}}/"]\nrun = {run}\nfolder = "{folder}/there"\n'
+        f'copy = [{copy}, "{{from}}", "{{to}}/"]\nrun = {run}\nfolder = "{folder}/there"\n'
     )
     return f"commands:{file}"
+
+
+def script(path: Path, text: str) -> str:
+    """A program, quoted as a command of a file that describes a board."""
+    path.write_text(text)
+    path.chmod(0o755)
+    return f'"{path}"'
+
+
+@pytest.fixture(scope="module")
+def beside(board, tmp_path_factory):
+    """A folder that is a board; it keeps the runner that the first test builds."""
+    return tmp_path_factory.mktemp("beside")
+
+
+HOT = """#!/bin/sh
+unset OCL_ICD_VENDORS
+case "$1" in *--lock*) ;; *) exec sh -c "$1";; esac
+echo >> {folder}/batches
+case $(wc -l < {folder}/batches) in 2) now=1500;; *) now=1000;; esac
+sh -c "$1" | sed "s/reference=[0-9]*:[0-9]*/reference=$now:$now/"
+"""
+
+
+def test_the_rows_of_a_hot_board_are_disturbed(beside, tmp_path):
+    """The reference kernel takes half as long again in the second of three batches."""
+    hot = script(beside / "hot", HOT.format(folder=tmp_path))
+    rows = rows_of(tmp_path / "a.db", Board(commands(beside, f'[{hot}, "{{command}}"]'), batch=5))
+    assert [row.disturbed for row in rows] == [False] * 5 + [True] * 5 + [False] * 2
+
+
+RESTARTING = """#!/bin/sh
+unset OCL_ICD_VENDORS
+boots=$(wc -l < {boots})
+case "$1" in
+*--describe*) sh -c "$1" | sed "s/^# boot .*/# boot $boots/";;
+*--lock*) [ $boots -ge {restarts} ] && exec sh -c "$1"; echo >> {boots}; sh -c "$1" | head -n 7;;
+*) exec sh -c "$1";;
+esac
+"""
+
+
+@pytest.mark.parametrize("restarts", [1, 2])
+def test_a_candidate_during_which_the_board_restarts_twice_crashed(
+    beside, local, tmp_path, restarts
+):
+    """The seventh line says that the first candidate is in progress."""
+    (tmp_path / "boots").touch()
+    text = RESTARTING.format(boots=tmp_path / "boots", restarts=restarts)
+    address = commands(beside, f'[{script(beside / "restarting", text)}, "{{command}}"]')
+    told = []
+    rows = rows_of(tmp_path / "a.db", Board(address, batch=5, backoff=0.01, note=told.append))
+    assert sum("was started again" in said for said in told) == restarts
+    assert [row.id for row in rows] == [id_ for id_, *_ in local]
+    crashed = [row for row in rows if row.outcome != "measured"]
+    assert len(crashed) == restarts - 1
+    for row in crashed:
+        assert (row.ordinal, row.outcome) == (0, "crashed")
+        assert "2 times while it ran on the board, the board was started again" in row.reason
+
+
+CUT_OFF = """#!/usr/bin/env python3
+# As cp -r; of the copies that `cuts` marks by a 1, half of each file arrives.
+import pathlib, shutil, sys
+cuts = pathlib.Path({cuts!r})
+now, *later = cuts.read_text().split() or ["0"]
+cuts.write_text(" ".join(later))
+shutil.copytree(sys.argv[1], copy := pathlib.Path(sys.argv[2]) / pathlib.Path(sys.argv[1]).name)
+for file in copy.rglob("*.*") if now == "1" else ():
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+sys.exit(int(now))
+"""
+
+
+def test_a_copy_that_is_cut_off_is_made_again(beside, local, tmp_path):
+    """Of the data and of batches; the parts that arrived are removed."""
+    for data in (beside / "there").glob("data-*"):
+        shutil.rmtree(data)
+    cuts = tmp_path / "cuts"
+    cuts.write_text("1 1 0 1 1 0 1")
+    copy = script(beside / "cut_off", CUT_OFF.format(cuts=str(cuts)))
+    bare = '["env", "-u", "OCL_ICD_VENDORS", "sh", "-c", "{command}"]'
+    told = []
+    board = Board(commands(beside, bare, copy), batch=5, backoff=0.01, note=told.append)
+    assert explored(tmp_path / "a.db", board) == local
+    assert cuts.read_text() == ""
+    assert sum("a copy ended with code 1" in said for said in told) == 5
+    (data,) = (beside / "there").glob("data-*")
+    kept = {path.name.rpartition("-")[2] for path in data.glob("*-*")}
+    assert not kept & {"1", "2", "4"}
 
 
 def test_a_full_disk_is_named(pocl, tmp_path):

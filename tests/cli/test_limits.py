@@ -1,11 +1,14 @@
 """Profiles of devices, the user's conditions and memory limits, in the commands that take them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import liftpy as lp
-from liftpy.constraints.profile import FOLDER
+from liftpy.constraints.profile import FOLDER, LIMITS, profile, read
+from liftpy.constraints.profile_text import reported, text_of
+from liftpy.errors import SyntaxRefused
 from liftpy.explore.space.candidate import program_text
 from tests.cli.said import PROGRAM
 
@@ -218,3 +221,55 @@ def test_python_says_the_same():
     assert len(drawn) == space.count()
     assert all(sizes(c) <= 6 and c["v"] in {2, 4} for c in drawn)
     assert program_text(space.program) == program_text(PROGRAM)
+
+
+# --- the profile of an attached device ------------------------------------------------------------
+
+
+def test_the_profile_of_a_device_has_its_limits(liftpy):
+    attached = lp.find_device()
+    assert liftpy("devices", "--profile-of", attached.name, "-o", "mine.toml").code == 0
+    read = profile("./mine.toml")
+    unknown = {"platform": "profile", "driver_version": "", "ordinal": 0, "profile": "./mine.toml"}
+    assert read.device == replace(attached, **unknown)
+    reported = f"reported by the driver {attached.driver_version} on "
+    assert {k for k in LIMITS if not read.sources[k].startswith(reported)} == {"private_memory"}
+    assert read.assumed == ["private_memory"]
+    printed = liftpy("devices", "--profile-of", "0")
+    assert printed.out == Path("mine.toml").read_text(encoding="utf-8")
+    listed = liftpy("devices", "--profile-of", "0", "--json").json
+    assert listed["cache_sizes"] == list(read.figures["cache_sizes"])
+    assert listed["sources"] == dict(read.sources)
+    assert liftpy("space", *DIRECT, "--device", "profile:./mine.toml").code == 0
+
+
+def test_the_profile_of_a_profile_is_a_copy(liftpy):
+    assert liftpy("devices", "--profile-of", "profile:intel-xe", "-o", "copy.toml").code == 0
+    copy, original = profile("./copy.toml"), profile("intel-xe")
+    assert copy.device == replace(original.device, profile="./copy.toml")
+    assert (copy.figures, copy.sources) == (original.figures, original.sources)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--profile-of", "gtx"], 1, "no device matches 'gtx'"),
+        (["--profile-of", "profile:mali-g27"], 1, "did you mean mali-g78"),
+        (["--profile-of", "0", "-o", "mine.json"], 2, "name a file that ends with .toml"),
+        (["--profile-of", "0", "-o", "none/mine.toml"], 1, "none/mine.toml cannot be written"),
+        (["-o", "mine.toml"], 2, "add --profile-of DEVICE"),
+    ],
+)
+def test_a_profile_that_cannot_be_made_is_refused(liftpy, words, code, message):
+    said = liftpy("devices", *words)
+    assert said.code == code
+    assert message in " ".join(said.err.split())
+    assert not list(Path.cwd().glob("mine*"))
+
+
+def test_a_device_without_local_memory_is_no_profile():
+    none = replace(lp.find_device("profile:mali-g72"), local_memory=0, profile="")
+    with pytest.raises(SyntaxRefused, match="the value of `local_memory` cannot be 0"):
+        text_of(reported(none, "2026-01-02", {}, {}))
+    odd = replace(none, local_memory=1, name='a "board"\x7f \u2028 \\', driver_version="1\t2")
+    assert read(text_of(reported(odd, "2026-01-02", {}, {})), "odd").device.name == odd.name

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import liftpy as lp
-from liftpy.constraints.device import DEFAULT_DEVICE, PROFILE
+from liftpy.constraints.device import DEFAULT_DEVICE, PROFILE, fits
+from liftpy.constraints.hardware import FIGURES
 from liftpy.constraints.profile import FOLDER, LIMITS, profile, profiles, read
 from liftpy.errors import DeviceRefused, LiftError, SyntaxRefused, UnknownName
 from liftpy.opencl.devices import find_device
@@ -18,7 +19,23 @@ from liftpy.opencl.session import Session
 from tests.cli.said import PROGRAM
 
 TEXT = (FOLDER / "mali-g72.toml").read_text(encoding="utf-8")
-KNOWN = ["adreno-650", "desktop-gpu", "mali-g610", "mali-g72", "power10", "xeon-silver-4208"]
+KNOWN = [
+    "adreno-540",
+    "adreno-650",
+    "adreno-740",
+    "amd-rdna2",
+    "desktop-gpu",
+    "intel-xe",
+    "mali-g610",
+    "mali-g710",
+    "mali-g72",
+    "mali-g76",
+    "mali-g78",
+    "nvidia-ampere",
+    "power10",
+    "powervr-rogue",
+    "xeon-silver-4208",
+]
 
 
 def test_the_profiles_are_listed():
@@ -32,6 +49,46 @@ def test_every_limit_has_its_source(name):
     assert all(len(source) > 10 for source in found.sources.values())
     assert found.device.profile == name
     assert set(found.assumed) <= {*LIMITS, *found.figures}
+
+
+OF_PROCESSORS = {
+    "cache_latencies",
+    "headroom",
+    "outstanding_misses",
+    "vector_registers",
+    "micro_kernel",
+}
+"""The figures that the profile of a GPU leaves to the model."""
+
+
+@pytest.mark.parametrize("name", [p.name for p in profiles() if p.device.type == "GPU"])
+def test_a_gpu_states_what_its_model_uses(name):
+    found = profile(name)
+    has = found.figures
+    assert has.keys() == set(FIGURES) - OF_PROCESSORS
+    assert sorted(has["cache_sizes"]) == list(has["cache_sizes"])
+    assert 1 <= has["cache_units"][0] <= has["cache_units"][-1] == found.device.compute_units
+    assert has["resident_items"] % has["subgroup"] == 0
+    assert has["resident_items"] >= found.device.max_work_group_size
+    assert has["register_bytes"] / has["resident_items"] >= 64
+
+
+@pytest.mark.parametrize(
+    ("name", "driver"),
+    [
+        ("adreno-650", "QUALCOMM Snapdragon(TM): QUALCOMM Adreno(TM)"),
+        ("adreno-740", "QUALCOMM Snapdragon(TM): QUALCOMM Adreno(TM) 740"),
+        ("mali-g710", "ARM Platform: Mali-G710 r0p0"),
+        ("powervr-rogue", "PowerVR: PowerVR B-Series BXE-4-32"),
+        ("nvidia-ampere", "NVIDIA CUDA: NVIDIA GeForce RTX 3090"),
+        ("amd-rdna2", "AMD Accelerated Parallel Processing: gfx1030"),
+        ("intel-xe", "Intel(R) OpenCL Graphics: Intel(R) Iris(R) Xe Graphics"),
+    ],
+)
+def test_a_board_finds_its_device_by_a_profile(name, driver):
+    platform, _, device = driver.partition(": ")
+    attached = replace(DEFAULT_DEVICE, platform=platform, name=device)
+    assert fits(attached, profile(name).device.name.casefold())
 
 
 def test_the_mali_g72_is_that_of_the_published_search():

@@ -30,8 +30,8 @@ static const char HELP[] =
     "  --resume FILE  skip the candidates in FILE; append the output to it (>> FILE)\n"
     "`liftpy import FILE.db results.csv` reads the output.\n";
 
-/* The version of the options and of what --describe prints (liftpy/boards/runner.py). */
-static const char VERSION[] = "# liftpy-board 1\n";
+/* The version of the options and of what --describe prints (liftpy/boards/link.py). */
+static const char VERSION[] = "# liftpy-board 2\n";
 static const char FORMAT[] = "# liftpy-results 1\n";
 static const char COLUMNS[] =
     "candidate,ordinal,skeleton,sizes,device,driver,source,outcome,reason,"
@@ -235,7 +235,9 @@ static int is_wanted(const struct options *options, const struct plan *plan, siz
 static void try_all(const struct plan *plan, const struct device *device,
                     const struct options *options, struct earlier *earlier)
 {
-    struct first first = {NULL};
+    struct first first = {NULL, plan->best_ns};
+    struct reference reference = {0};
+    open_reference(&reference, plan, device);
     for (size_t i = 0; i < plan->candidates; i++) {
         const struct candidate *candidate = &plan->candidate[i];
         struct text begun = {0}, row = {0};
@@ -252,7 +254,7 @@ static void try_all(const struct plan *plan, const struct device *device,
         end_after(options->limit);
         struct outcome outcome = {0};
         if (attempts < plan->attempts) {
-            outcome = tried(plan, candidate, device, options->repeats, &first);
+            outcome = tried(plan, candidate, device, options->repeats, &first, &reference);
         } else {
             outcome.kind = "crashed";
             add(&outcome.reason,
@@ -268,6 +270,7 @@ static void try_all(const struct plan *plan, const struct device *device,
         earlier->rows++;
     }
     drop_first(&first, plan);
+    close_reference(&reference);
 }
 
 /* Prints what liftpy needs to know of this machine before it sends anything. */

@@ -106,7 +106,7 @@ static int launch_fits(struct loaded *loaded, const struct launch *launch, cl_ke
 
 /* --- build --- */
 
-static double seconds(void)
+double seconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -293,6 +293,8 @@ int ran(struct loaded *loaded, int poison, unsigned char **result)
 {
     struct outcome *outcome = loaded->outcome;
     unsigned long long *ns = room_for(loaded->candidate->launches, sizeof *ns);
+    free(loaded->checked);
+    loaded->checked = ns;
     release_beyond(loaded, 0);
     int fine = poisoned(loaded, PREPARE, poison) && uploaded(loaded, CONSTANT, 0)
                && executed(loaded, PREPARE, ns);
@@ -305,7 +307,6 @@ int ran(struct loaded *loaded, int poison, unsigned char **result)
     outcome->allocated = 0;
     for (size_t s = 0; s < loaded->candidate->slots; s++)
         outcome->allocated += loaded->slot[s] ? loaded->candidate->slot[s].bytes : 0;
-    free(ns);
     return fine;
 }
 
@@ -352,4 +353,5 @@ void unload(struct loaded *loaded)
         clReleaseContext(loaded->context);
     free(loaded->kernel);
     free(loaded->slot);
+    free(loaded->checked);
 }

@@ -204,10 +204,10 @@ static void read_launch(struct candidate *candidate, struct line *line)
     }
 }
 
-/* Reads a line between `candidate ID FILE SHA256` and `end`. */
-static void read_part(struct plan *plan, const char *key, struct line *line)
+/* Reads a line between `candidate ID FILE SHA256` or `reference ...` and `end`. */
+static void read_part(struct plan *plan, struct candidate *candidate, const char *key,
+                      struct line *line)
 {
-    struct candidate *candidate = &plan->candidate[plan->candidates - 1];
     if (!strcmp(key, "row")) {
         candidate->row = copied(line->rest);
     } else if (!strcmp(key, "allocated")) {
@@ -258,6 +258,13 @@ static void read_whole(struct plan *plan, const char *key, struct line *line)
         plan->least = number(line, "number of runs");
         plan->most = number(line, "number of runs");
         plan->enough_ns = fraction(line, "number of nanoseconds");
+    } else if (!strcmp(key, "slow")) {
+        plan->slow = fraction(line, "factor");
+        plan->slow_repeats = number(line, "number of runs");
+        plan->slow_ns = fraction(line, "number of nanoseconds");
+        plan->first_ns = fraction(line, "number of nanoseconds");
+        plan->far = fraction(line, "factor");
+        plan->best_ns = fraction(line, "number of nanoseconds");
     } else if (!strcmp(key, "attempts")) {
         plan->attempts = number(line, "number");
     } else if (!strcmp(key, "extension")) {
@@ -274,13 +281,29 @@ static void read_whole(struct plan *plan, const char *key, struct line *line)
     }
 }
 
-static void begin_candidate(struct plan *plan, struct line *line)
+static struct candidate *begin_candidate(struct plan *plan, struct line *line)
 {
     plan->candidate = one_more(plan->candidate, plan->candidates, sizeof *plan->candidate);
     struct candidate *candidate = &plan->candidate[plan->candidates++];
     candidate->id = copied(word(line, "id"));
     candidate->file = copied(word(line, "file"));
     candidate->sha256 = copied(word(line, "SHA-256"));
+    return candidate;
+}
+
+/* Reads `reference FILE SHA256 LOOKS WARM_NS LONGEST_NS`. */
+static struct candidate *begin_reference(struct plan *plan, struct line *line)
+{
+    if (plan->reference)
+        give_up("plan.txt, line %zu: a second reference kernel", line->number);
+    plan->reference = room_for(1, sizeof *plan->reference);
+    plan->reference->id = copied("reference");
+    plan->reference->file = copied(word(line, "file"));
+    plan->reference->sha256 = copied(word(line, "SHA-256"));
+    plan->looks = number(line, "number of runs");
+    plan->warm_ns = fraction(line, "number of nanoseconds");
+    plan->longest_ns = fraction(line, "number of nanoseconds");
+    return plan->reference;
 }
 
 struct plan *read_plan(const char *folder)
@@ -293,7 +316,7 @@ struct plan *read_plan(const char *folder)
         give_up("%s cannot be read: name the folder of a bundle with --bundle", path);
     plan->folder = folder;
     sha256(bytes, size, plan->sha256);
-    int within = 0;
+    struct candidate *within = NULL;
     struct line line = {0, NULL};
     for (char *next = (char *)bytes; *next;) {
         char *end = strchr(next, '\n');
@@ -305,15 +328,16 @@ struct plan *read_plan(const char *folder)
         next = end + 1;
         char *key = word(&line, "word");
         if (line.number == 1) {
-            if (strcmp(key, "liftpy-plan") || number(&line, "version") != 1)
-                give_up("%s is not a plan of this version of board", path);
+            if (strcmp(key, "liftpy-plan") || number(&line, "version") - 1 > 1)
+                give_up("%s is not a plan of this version of board, which reads 1 and 2", path);
         } else if (!strcmp(key, "candidate") && !within) {
-            begin_candidate(plan, &line);
-            within = 1;
+            within = begin_candidate(plan, &line);
+        } else if (!strcmp(key, "reference") && !within) {
+            within = begin_reference(plan, &line);
         } else if (!strcmp(key, "end") && within) {
-            within = 0;
+            within = NULL;
         } else if (within) {
-            read_part(plan, key, &line);
+            read_part(plan, within, key, &line);
         } else {
             read_whole(plan, key, &line);
         }
@@ -348,6 +372,9 @@ void free_plan(struct plan *plan)
 {
     for (size_t i = 0; i < plan->candidates; i++)
         free_candidate(&plan->candidate[i]);
+    if (plan->reference)
+        free_candidate(plan->reference);
+    free(plan->reference);
     for (size_t i = 0; i < plan->known; i++)
         free(plan->extension[i]);
     for (size_t i = 0; i < plan->scalars; i++) {

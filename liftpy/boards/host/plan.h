@@ -75,6 +75,11 @@ struct plan {
     struct data *input;
     struct expected *expected;
     struct candidate *candidate;
+    struct candidate *reference; /* the fixed kernel of reference.h; NULL if the plan has none */
+    size_t looks;                /* the runs of which the shortest counts */
+    double warm_ns, longest_ns;
+    size_t slow_repeats; /* the fewest runs of a slow candidate; 0 if the plan has no such rule */
+    double slow, slow_ns, first_ns, far, best_ns;
 };
 
 /* Reads the plan in a folder, with its inputs and expected values. Exits if it is invalid. */

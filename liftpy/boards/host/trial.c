@@ -7,51 +7,131 @@
 #include "judge.h"
 #include "loaded.h"
 
-/* Runs once more; stores the times if `counts`. */
-static int timed(struct loaded *loaded, int counts)
+/* Stores the times of a run. */
+static void keep(struct outcome *outcome, const unsigned long long *ns)
 {
-    struct outcome *outcome = loaded->outcome;
-    unsigned long long *ns = room_for(loaded->candidate->launches, sizeof *ns);
-    int fine = ran_again(loaded, ns);
-    for (size_t i = 0; fine && counts && i < outcome->launches; i++) {
+    for (size_t i = 0; i < outcome->launches; i++) {
         size_t place = outcome->runs * outcome->launches + i;
         outcome->times = one_more(outcome->times, place, sizeof *outcome->times);
         outcome->times[place] = ns[i];
     }
-    outcome->runs += (size_t)(fine && counts);
+    outcome->runs++;
+}
+
+/* Runs once more; stores the times if `counts`. */
+static int timed(struct loaded *loaded, int counts)
+{
+    unsigned long long *ns = room_for(loaded->candidate->launches, sizeof *ns);
+    int fine = ran_again(loaded, ns);
+    if (fine && counts)
+        keep(loaded->outcome, ns);
     free(ns);
     return fine;
 }
 
-/* Timed runs after a warm-up: at least `least`, and more for a fast candidate. */
-static int measured(struct loaded *loaded, size_t repeats)
+/* The nanoseconds of a stored run. */
+static double run_ns(const struct outcome *outcome, size_t run)
+{
+    double total = 0;
+    for (size_t i = 0; i < outcome->launches; i++)
+        total += (double)outcome->times[run * outcome->launches + i];
+    return total;
+}
+
+static int smaller(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double median_ns(const struct outcome *outcome)
+{
+    double *ns = room_for(outcome->runs, sizeof *ns);
+    for (size_t i = 0; i < outcome->runs; i++)
+        ns[i] = run_ns(outcome, i);
+    qsort(ns, outcome->runs, sizeof *ns, smaller);
+    double median = (ns[(outcome->runs - 1) / 2] + ns[outcome->runs / 2]) / 2;
+    free(ns);
+    return median;
+}
+
+/* Whether the last stored run took so much longer than the best candidate that few are enough. */
+static int is_slow(const struct loaded *loaded, double best_ns)
+{
+    const struct plan *plan = loaded->plan;
+    double ns = run_ns(loaded->outcome, loaded->outcome->runs - 1);
+    return best_ns > 0 ? ns > plan->slow * best_ns : ns >= plan->first_ns;
+}
+
+/* Times a slow candidate, of which the checked run counts; returns 0 if a run failed. Stores no run
+ * if one is not slow. */
+static int timed_if_slow(struct loaded *loaded, double best_ns)
 {
     const struct plan *plan = loaded->plan;
     struct outcome *outcome = loaded->outcome;
-    for (size_t i = 0; i < loaded->candidate->launches; i++)
-        outcome->launches += loaded->candidate->launch[i].phase == RUN;
+    double spent = 0;
+    keep(outcome, loaded->checked);
+    while (is_slow(loaded, best_ns)) {
+        spent += run_ns(outcome, outcome->runs - 1);
+        if (outcome->runs >= plan->slow_repeats || spent >= plan->slow_ns)
+            return 1;
+        if (!timed(loaded, 1))
+            return 0;
+    }
+    outcome->runs = 0;
+    return 1;
+}
+
+/* Timed runs after a warm-up: at least `least`, and more for a fast candidate. */
+static int timed_often(struct loaded *loaded, size_t repeats, double best_ns)
+{
+    const struct plan *plan = loaded->plan;
+    struct outcome *outcome = loaded->outcome;
     for (size_t i = 0; i < plan->warmup; i++)
         if (!timed(loaded, 0))
             return 0;
     if (!timed(loaded, 1))
         return 0;
-    double once = 0;
-    for (size_t i = 0; i < outcome->launches; i++)
-        once += (double)outcome->times[i];
-    double enough = round(plan->enough_ns / fmax(once, 1));
+    double once = run_ns(outcome, 0), enough = round(plan->enough_ns / fmax(once, 1));
+    if (!repeats && best_ns > 0 && plan->slow_repeats && once > plan->far * best_ns)
+        repeats = plan->least;
     if (!repeats)
         repeats = (size_t)fmax((double)plan->least, fmin((double)plan->most, enough));
     while (outcome->runs < repeats)
         if (!timed(loaded, 1))
             return 0;
-    double total = 0;
-    for (size_t i = 0; i < outcome->runs * outcome->launches; i++)
-        total += (double)outcome->times[i];
-    if (total > 0)
+    return 1;
+}
+
+static int measured(struct loaded *loaded, size_t repeats, struct first *first)
+{
+    struct outcome *outcome = loaded->outcome;
+    for (size_t i = 0; i < loaded->candidate->launches; i++)
+        outcome->launches += loaded->candidate->launch[i].phase == RUN;
+    if (!repeats && loaded->plan->slow_repeats && !timed_if_slow(loaded, first->best_ns))
+        return 0;
+    if (!outcome->runs && !timed_often(loaded, repeats, first->best_ns))
+        return 0;
+    double median = median_ns(outcome);
+    if (median > 0) {
+        first->best_ns = first->best_ns > 0 ? fmin(first->best_ns, median) : median;
         return 1;
+    }
     outcome->kind = "refused";
     add(&outcome->reason, "the driver reports 0 ns for every launch: its event times are useless");
     return 0;
+}
+
+/* Timed runs between two looks at the reference kernel, whose times are added to the detail. */
+static int watched(struct loaded *loaded, size_t repeats, struct first *first,
+                   struct reference *reference)
+{
+    unsigned long long before = look(reference);
+    int fine = measured(loaded, repeats, first);
+    unsigned long long after = fine ? look(reference) : 0;
+    if (before && after)
+        add(&loaded->outcome->detail, "reference=%llu:%llu", before, after);
+    return fine;
 }
 
 /* --- judgement --- */
@@ -113,7 +193,8 @@ static void note_suspects(struct loaded *loaded, unsigned char **result, struct 
     }
 }
 
-static void judge_and_time(struct loaded *loaded, size_t repeats, struct first *first)
+static void judge_and_time(struct loaded *loaded, size_t repeats, struct first *first,
+                           struct reference *reference)
 {
     const struct plan *plan = loaded->plan;
     const struct candidate *candidate = loaded->candidate;
@@ -124,7 +205,7 @@ static void judge_and_time(struct loaded *loaded, size_t repeats, struct first *
             result[k][i] = room_for(candidate->buffer[candidate->result[i]].bytes, 1);
     }
     if (ran(loaded, 1, result[1]) && ran(loaded, 0, result[0])
-        && right(loaded, result[0], result[1]) && measured(loaded, repeats)) {
+        && right(loaded, result[0], result[1]) && watched(loaded, repeats, first, reference)) {
         loaded->outcome->kind = "measured";
         note_suspects(loaded, result[0], first);
         add(&loaded->outcome->reason, "right to %.1e, %zu runs", loaded->outcome->error,
@@ -138,12 +219,13 @@ static void judge_and_time(struct loaded *loaded, size_t repeats, struct first *
 }
 
 struct outcome tried(const struct plan *plan, const struct candidate *candidate,
-                     const struct device *device, size_t repeats, struct first *first)
+                     const struct device *device, size_t repeats, struct first *first,
+                     struct reference *reference)
 {
     struct outcome outcome = {0};
-    struct loaded loaded = {plan, candidate, device, &outcome, NULL, NULL, NULL, NULL, NULL};
+    struct loaded loaded = {plan, candidate, device, &outcome, NULL, NULL, NULL, NULL, NULL, NULL};
     if (load(&loaded))
-        judge_and_time(&loaded, repeats, first);
+        judge_and_time(&loaded, repeats, first, reference);
     unload(&loaded);
     return outcome;
 }
