@@ -120,6 +120,7 @@ def compile_to_kernel(
         return Kernel(space.exactly(assignment) if assignment else space.candidate({}), target)
     family: Settings = {} if strategy is None else {FAMILY: strategy}
     if assignment:
-        space = space_of(program, target, sizes=sizes)
-        return Kernel(space.exactly({**assignment, **family}), target)
+        chosen = {**assignment, **family}
+        space = space_of(program, target, sizes=sizes, settings=chosen)
+        return Kernel(space.exactly(chosen), target)
     return Kernel(candidate_of(program, target, family, sizes=sizes), target)

@@ -202,6 +202,8 @@ def explore(  # noqa: PLR0913  one parameter per option
                 "--replay": replayed,
                 "--workers": workers,
                 "--times": times,
+                "--board": board,
+                "--modelled": modelled,
             },
         )
         load("network_campaigns").explore_model(
@@ -300,8 +302,8 @@ def one_program_only(model: str, given: Mapping[str, object]) -> None:
     used = [name for name, value in given.items() if value]
     if used:
         raise ArgumentRefused(
-            f"{', '.join(used)} cannot be used with the network {model}: its programs have other "
-            f"choices and sizes\n  name one of its operations: {model}:NODE"
+            f"{', '.join(used)} cannot be used with the network {model}, but with one of its "
+            f"programs\n  name one of its operations: {model}:NODE"
         )
 
 

@@ -39,6 +39,7 @@ def asked_space(
         max_error=max_error,
         where=where or (),
         fixed=listed,
+        settings=chosen,
     )
     note_unbound(space)
     for form in space.left_out:

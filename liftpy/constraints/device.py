@@ -168,8 +168,8 @@ def check_attached(device: Device) -> None:
         raise DeviceRefused(
             f"nothing can run on {PROFILE}{device.profile}: a profile holds the limits of a device "
             f"that is not attached ({device.name}). `space`, `explain`, `choose`, `show`, "
-            "`derive`, `compile` and `export` take one; to run and to explore, name a device of "
-            "`liftpy devices`."
+            "`derive`, `compile`, `export` and `explore --modelled` take one; to run and measure, "
+            "name a device of `liftpy devices`."
         )
 
 

@@ -23,11 +23,10 @@ from liftpy.errors import (
 from liftpy.explore import search as searches
 from liftpy.explore.campaign.borrowed import times_of
 from liftpy.explore.campaign.campaign import Campaign, nothing_measured
-from liftpy.explore.campaign.database import saying
 from liftpy.explore.campaign.differences import setting
 from liftpy.explore.campaign.environment import command_line, environment
 from liftpy.explore.campaign.forms import DERIVING, Forms
-from liftpy.explore.campaign.reading import CampaignReader
+from liftpy.explore.campaign.reading import begun_in
 from liftpy.explore.campaign.remeasure import remeasure
 from liftpy.explore.campaign.rows import Call, Identity, Row
 from liftpy.explore.campaign.run import CampaignRun, Progress
@@ -69,7 +68,7 @@ DIRECT_FIRST = 8
 
 
 @entry("lp.space")
-def space_of(
+def space_of(  # noqa: PLR0913  one argument per setting
     program: Program,
     device: Device | str | None = None,
     *,
@@ -79,6 +78,7 @@ def space_of(
     sizes: Mapping[str, int] | None = None,
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
+    settings: Settings | None = None,
 ) -> Space:
     """The space of a program on a device (a `Device`, or an argument of `find_device`).
 
@@ -86,13 +86,14 @@ def space_of(
     F(m, r) are left out if their error bound, relative to the largest possible result, exceeds
     `max_error`. `sizes` gives numbers for the program's open sizes. `where` has conditions on
     sizes, such as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
-    `{"pad": "copy", "kappa": [8, 16]}`. Raises TypeRefused for a program without kernels.
+    `{"pad": "copy", "kappa": [8, 16]}`. Families that `settings` name are in the space, even if
+    they do not suit the device. Raises TypeRefused for a program without kernels.
     """
     program = closed(program, sizes)
     target = device if isinstance(device, Device) else find_device(device)
     if isinstance(families, str):  # one family: do not iterate over its letters
         families = (families,)
-    named = (*(families or ()), *families_in(fixed or {}))
+    named = (*(families or ()), *families_in({**(settings or {}), **(fixed or {})}))
     space = whole_space(
         program,
         target,
@@ -157,7 +158,8 @@ def candidate_of(
     """
     program = closed(program, sizes)
     family = settings.get(FAMILY)
-    families = [str(family)] if family in FAMILIES else None  # others do not fit
+    named = families_for(device, families_in(settings))
+    families = [str(family)] if family in FAMILIES else named  # others do not fit
     units = units_of(device, in_turn(program), families=families, memory_limit=memory_limit)
     for unit in units:
         part = unit.fitting(settings)
@@ -165,7 +167,8 @@ def candidate_of(
         if found is not None:
             skeleton, sizes = found
             return Candidate(program, skeleton, tuple(sizes.items()))
-    return space_of(program, device, memory_limit=memory_limit).candidate(settings)
+    space = space_of(program, device, memory_limit=memory_limit, settings=settings)
+    return space.candidate(settings)
 
 
 def identity_of(  # noqa: PLR0913  one argument per setting
@@ -309,6 +312,10 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
         program = closed(program, sizes)
         require_inputs(program)
         begun = begun_in(Path(db))
+        if modelled and times:
+            raise ArgumentRefused(
+                "a modelled campaign cannot begin with measured times: leave out `times` (--times)"
+            )
         site = opened.enter_context(
             site_of(device, workers, begun, deadline.left, board, modelled=modelled)
         )
@@ -446,15 +453,6 @@ def noted(path: Path, identity: Identity, call: Call) -> Store:
     store = Store.open(path, identity)
     store.note(call)
     return store
-
-
-def begun_in(path: Path) -> Identity | None:
-    """The identity of the campaign in a file, which is not changed; None if there is none."""
-    with saying(path):
-        if not path.exists() or path.is_dir() or (path.is_file() and not path.stat().st_size):
-            return None
-    with CampaignReader.read(path) as there:
-        return there.identity
 
 
 @dataclass(frozen=True)

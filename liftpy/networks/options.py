@@ -105,6 +105,10 @@ def _measured_in(store: CampaignReader, device: Device) -> Iterator[Option]:
 def _check(store: CampaignReader, device: Device) -> None:
     """Refuses a campaign whose times are not those of this device and version."""
     identity = store.identity
+    if identity.settings.get("modelled"):
+        raise StoreRefused(
+            f"{store.path} has modelled times, and a plan needs measured ones: explore on a device"
+        )
     if identity.version != VERSION:
         raise StoreRefused(
             f"{store.path} has times of liftpy {identity.version}, and this is {VERSION}: explore "

@@ -7,7 +7,7 @@ way than by adding a multiple of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from liftpy.ir.types import size_bytes
 from liftpy.loops.tree import Cell, For
@@ -15,8 +15,25 @@ from liftpy.loops.tree import Cell, For
 WORD = 4
 """Bytes of a word of a bank of local memory."""
 
+APART = 4099
+"""The distance of indices that are data: a prime, so that remainders of it differ too."""
 
-def lanes(shape: Sequence[int], many: int, prefix: str) -> Iterator[dict[str, int]]:
+
+class WorkItem(dict[str, int]):
+    """The ids and counters of a work-item; what else an index reads is data.
+
+    Data is taken to send every work-item to a place far from those of the others.
+    """
+
+    def __init__(self, known: Mapping[str, int], number: int) -> None:
+        super().__init__(known)
+        self.number = number
+
+    def __missing__(self, name: str) -> int:
+        return self.number * APART
+
+
+def lanes(shape: Sequence[int], many: int, prefix: str) -> Iterator[WorkItem]:
     """The ids of the first `many` work-items of a range, dimension 0 fastest.
 
     `prefix` is that of the ids that number them: `lid` in a group, `gid` without groups.
@@ -28,15 +45,16 @@ def lanes(shape: Sequence[int], many: int, prefix: str) -> Iterator[dict[str, in
     for k in range(many):
         own = (k % width, k // width % height, k // (width * height))
         at = {f"{kind}{d}": 0 for kind in ("gid", "lid", "wid") for d in range(3)}
-        yield at | {f"{name}{d}": own[d] for name in {prefix, "gid"} for d in range(3)}
+        ids = {f"{name}{d}": own[d] for name in {prefix, "gid"} for d in range(3)}
+        yield WorkItem(at | ids, k)
 
 
-def addresses(cell: Cell, loops: Sequence[For], items: Sequence[dict[str, int]]) -> list[int]:
+def addresses(cell: Cell, loops: Sequence[For], items: Sequence[WorkItem]) -> list[int]:
     """The byte at which the access of each work-item begins, in the first iteration of loops."""
     size = size_bytes(cell.type).value({})
     found: list[int] = []
     for item in items:
-        at = dict(item)
+        at = WorkItem(item, item.number)
         for loop in loops:
             at[loop.counter] = loop.first if isinstance(loop.first, int) else at[loop.first]
         found.append(cell.index.value(at) * size)

@@ -70,11 +70,11 @@ def test_a_plan_runs_is_checked_and_profiled(liftpy, file):
     assert liftpy("plan", file, "-o", "small.plan").code == 0
     x = np.random.default_rng(4).standard_normal(SHAPE).astype(np.float32)
     np.save("x.npy", x)
-    said = liftpy("run", "small.plan", "--input", "x=x.npy", "--output", "y.npy", "--check")
+    said = liftpy("run", "small.plan", "--input", "x=x.npy", "--output", "y.npz", "--check")
     assert said.code == 0, said.err
     assert "output  y [5, 3], error" in said.out
     wanted = lp.network("small.onnx").evaluate([x])["y"]
-    np.testing.assert_allclose(np.load("y.npy"), wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.load("y.npz")["y"], wanted, rtol=1e-5, atol=1e-6)
     assert liftpy("run", "small.plan", "--output", "all.npz", "--remeasure").code == 0
     assert np.load("all.npz")["y"].shape == (5, 3)
     found = liftpy("run", "small.plan", "--json").json

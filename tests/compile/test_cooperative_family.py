@@ -9,7 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.errors import ConstraintRefused
 from liftpy.explore.exploring import candidate_of, space_of
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
@@ -147,6 +149,21 @@ def test_draws_keep_the_limits_of_a_profile(name: str, program: str) -> None:
         assert all(
             g <= most for g, most in zip(group[::-1], device.max_work_item_sizes, strict=False)
         )
+
+
+def test_a_processor_takes_a_named_candidate():
+    """The family is not in its space unless it is named; an assignment names it."""
+    a, b = np.arange(77.0, dtype=np.float32).reshape(7, 11), np.ones((11, 13), np.float32)
+    b *= np.arange(1, 14)
+    program = lp.parse(
+        "def product(a: [7][11]f32, b: [11][13]f32) = a |> map(row => b |> transpose |> map("
+        "column => zip(row, column) |> map(mul) |> reduce(add, 0)))"
+    )
+    sizes = {"tile0": 7, "tile1": 13, "sigma": 1, "kappa": 13, "chunk": 11}
+    kernel = lp.compile(program, {"family": "cooperative", **sizes})
+    np.testing.assert_array_equal(kernel(a, b), a @ b)
+    with pytest.raises(ConstraintRefused, match="chunk"):
+        lp.compile(program, {"family": "cooperative", **sizes, "chunk": 5})
 
 
 def test_a_convolution_with_channels_last_is_right(runtime: Device) -> None:

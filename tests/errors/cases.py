@@ -613,6 +613,10 @@ def stored(folder: Path) -> Path:
     return folder / "a.db"
 
 
+def modelled_campaign(folder: Path) -> Campaign:
+    return lp.explore(PROGRAM, 1, db=folder / "a.db", modelled=True, device="profile:mali-g72")
+
+
 @case
 def export_of_the_fastest_of_none(folder):
     with Store.open(folder / "a.db", IDENTITY):
@@ -720,6 +724,13 @@ CASES |= {
     ),
     "search_nobody_knows": lambda _folder: named("clever"),
     "search_that_looks_at_no_times": lambda _folder: named("random", lambda _: ()),
+    "times_that_are_modelled": lambda folder: Elsewhere.read(
+        modelled_campaign(folder).path, DEFAULT_DEVICE
+    ),
+    "times_for_a_modelled_campaign": lambda folder: lp.explore(
+        PROGRAM, 1, db=folder / "b.db", times=[folder / "a.db"], modelled=True
+    ),
+    "errors_of_a_modelled_campaign": lambda folder: modelled_campaign(folder).pareto("error"),
     "times_of_another_device": lambda folder: Elsewhere.read(
         stored(folder), replace(DEFAULT_DEVICE, driver_version="7")
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import liftpy as lp
-from liftpy.boards.link import Answer, Link, Machine, built_here
+from liftpy.boards.link import RUNNER, Answer, Link, Machine, built_here
 from liftpy.boards.live import Board, BoardExecutor, BoardPool, Run, chosen
 from liftpy.boards.results import ResultsReader
 from liftpy.boards.transports import transport_of
@@ -21,7 +21,7 @@ from tests.errors.boards import printed, row
 
 ADDRESS = "ssh:pi@board:2222"
 MACHINE = Machine("1", (DEFAULT_DEVICE,))
-VERSION = "# liftpy-board 1\n# boot 1"
+VERSION = f"{RUNNER}\n# boot 1"
 
 
 class Answering(Link):

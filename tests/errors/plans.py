@@ -71,6 +71,13 @@ def campaign(folder, device=None):
     return measured([path], device or find_device())
 
 
+def modelled_campaign(folder):
+    """Options from a campaign whose times are modelled."""
+    path = folder / "relu.db"
+    lp.explore(network()["relu1"].program, samples=1, db=path, modelled=True)
+    return measured([path], find_device())
+
+
 def old_campaign(folder):
     """Options from a campaign that another version of liftpy made."""
     with mock.patch("liftpy.networks.options.VERSION", "9.9"):
@@ -121,6 +128,7 @@ CASES: dict[str, Case] = {
     "plan_with_offsets_that_are_not_aligned": lambda f: loaded(f, plan(layout=relayered(1))),
     "plan_whose_results_differ": lambda _: plan().check([np.zeros(3, np.float32)], -1.0),
     "plan_with_times_of_another_device": lambda f: campaign(f, device=elsewhere()),
+    "plan_with_modelled_times": modelled_campaign,
     "plan_with_times_of_another_version": old_campaign,
     "plan_larger_than_a_buffer": without_the_device,
     "plan_run_without_such_an_input": lambda f: (

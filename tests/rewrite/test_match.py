@@ -78,6 +78,17 @@ CAPTURES: list[tuple[str, str]] = [
         "zip(xs, ys |> map(t => zs |> map(x => sub(x, t)) |> reduce(sub, t))) |> map(sub)",
     ),
     (
+        "maps_reduce_interchange",
+        """xss |> map(row => xss |> map(step => zip(row, step) |> reduce((t, p) =>
+            zs |> map(row => sub(row, p.0)) |> reduce(sub, sub(t, p.1)), 5)))""",
+    ),
+    (
+        "maps_reduce_interchange",
+        """xss |> map(row => xss |> map(step => zip(row, step) |> reduce((row, t) =>
+            zs |> map(step => sub(step, t.1)) |> reduce((step, t) => sub(t, step),
+              sub(row, t.0)), 5)))""",
+    ),
+    (
         "map_map_interchange",
         "xss |> map(x => x |> map(t => zs |> map(column => sub(column, t)) |> reduce(sub, t)))",
     ),

@@ -23,6 +23,7 @@ HARDWARE = replace(
     register_bytes=4096,
 )
 N, M = 13, 24
+DATA = "def t(xs: [640]f32, js: [32]i32) = js |> map(j => (xs |> at(j)) + 1)"
 PRODUCT = f"""
 def m(a: [{N}][{M}]f32, b: [17][{M}]f32) =
   a |> map(r => b |> map(s => zip(r, s) |> map(mul) |> reduce(add, 0)))"""
@@ -62,6 +63,14 @@ def test_a_group_that_no_subgroup_divides_leaves_lanes_unused():
     assert placed.subgroups == placed.groups * 4
     assert placed.used == kernel_on_gpu(code, GPU, HARDWARE).used == N / 16
     assert placed.at_once == 2  # 32 lanes, 16 for each group
+
+
+def test_places_that_are_data_are_taken_to_be_far_apart():
+    code = code_of(DATA, family="plain", map="glb0")
+    counts, placed = counts_of(code)
+    loads = {cell.memory.name: cell for cell, stores, _, _ in counts.cells if not stores}
+    assert loads.keys() == {"xs", "js"}
+    assert loading(counts, code, placed, HARDWARE)[1] == placed.subgroups * (4 + 1 + 1)
 
 
 def test_registers_and_the_limit_of_a_unit_bound_the_work_items_at_once():

@@ -89,6 +89,10 @@ class Elsewhere:
         samples: dict[str, list[int]] = {}
         parts: dict[str, dict[StageSettings, None]] = {}
         with CampaignReader.read(path) as there:
+            if there.identity.settings.get("modelled"):
+                raise StoreRefused(
+                    f"{path} has modelled times: --times takes files of measured ones"
+                )
             program = parse(there.identity.text)
             rows = [
                 row

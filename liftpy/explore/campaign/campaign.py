@@ -127,6 +127,10 @@ class Campaign:
         """
         if axis not in AXES:
             raise UnknownName(f"no figure is named '{axis}'; choose one of {', '.join(AXES)}")
+        if self.modelled and (axis == ERROR or max_error is not None):
+            raise ConstraintRefused(
+                f"{self.path} is a modelled campaign: nothing ran, so its results have no errors"
+            )
         parts = self.within(memory_limit, max_error).apart()
         if len(parts) != 1:
             return [row for part in parts for row in part.pareto(axis)]

@@ -239,3 +239,12 @@ LEFT JOIN verification ON verification.candidate = "key"
 LEFT JOIN build ON build.candidate = "key"
 ORDER BY ordinal
 """
+
+
+def begun_in(path: Path) -> Identity | None:
+    """The identity of the campaign in a file, which is not changed; None if there is none."""
+    with saying(path):
+        if not path.exists() or path.is_dir() or (path.is_file() and not path.stat().st_size):
+            return None
+    with CampaignReader.read(path) as there:
+        return there.identity
