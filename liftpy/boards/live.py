@@ -454,6 +454,8 @@ class BoardPool:
 
     def _give_up(self, job: Job, outcome: Outcome) -> None:
         self._waiting = deque(other for other in self._waiting if other is not job)
+        if self._suspect is job:
+            self._suspect = None
         self._finish(job, outcome)
 
     def _restarted(self) -> None:

@@ -93,6 +93,9 @@ def from_python(path: Path, name: str) -> Program:
 BROKEN = (ValueError, EOFError, SyntaxError, TypeError, RecursionError, MemoryError, TokenError)
 """The exceptions of NumPy for an invalid header, which it reads as a Python literal."""
 
+PLAN = ".plan"
+"""The suffix of a file with a plan."""
+
 MODEL = ".onnx"
 """The suffix of a file with a model."""
 

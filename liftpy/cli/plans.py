@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,10 +14,12 @@ from numpy.typing import NDArray
 from rich.markup import escape
 from rich.table import Table
 
+from liftpy.cli.arguments import PLAN
 from liftpy.cli.options import DeviceName, JsonFlag, SizeOption, sizes
 from liftpy.cli.screen import note, say, show, show_json
 from liftpy.errors import ArgumentRefused, plural
 from liftpy.explore.report.wording import in_bytes, in_time
+from liftpy.files.naming import file_names
 from liftpy.files.writing import write_file
 from liftpy.networks.network import network
 from liftpy.networks.plan import Plan, Profile, load
@@ -55,6 +58,10 @@ def plan_model(
     json: JsonFlag = False,
 ) -> None:
     """A candidate for each operation of a model, an order, and one arena; the front of plans."""
+    if output is not None and output.suffix != PLAN:
+        raise typer.BadParameter(
+            f"{output} does not end in {PLAN}, by which `run` knows a plan", param_hint="--output"
+        )
     joined = network(model, sizes(size)).joined()
     found = joined.plan(db or (), device=device, memory_limit=memory_limit)
     plan = found.timed()
@@ -179,10 +186,16 @@ def run_plan(
 
 
 def save(path: Path, results: Mapping[str, NDArray[Any]]) -> None:
-    """Writes results: one as .npy, or any number by name as .npz."""
+    """Writes results: one as .npy, or any number by name as .npz.
+
+    Names that cannot be names of files are changed.
+    """
     file = io.BytesIO()
     if path.suffix == ".npz":
-        np.savez(file, allow_pickle=False, **results)
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, result in zip(file_names(results), results.values(), strict=True):
+                with archive.open(f"{name}.npy", "w") as member:
+                    np.lib.format.write_array(member, np.asanyarray(result), allow_pickle=False)
     elif len(results) == 1:
         np.save(file, next(iter(results.values())))
     else:

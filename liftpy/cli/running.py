@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from liftpy.cli.arguments import arrays, load_program
+from liftpy.cli.arguments import PLAN, arrays, load_program
 from liftpy.cli.loading import load
 from liftpy.cli.options import (
     DeviceName,
@@ -53,8 +53,6 @@ from liftpy.semantics.sizes import at_arrays
 
 SOURCE_FILE = "kernels.cl"
 MANIFEST_FILE = "manifest.json"
-PLAN = ".plan"
-"""The suffix of a file with a plan."""
 
 
 def register(app: typer.Typer) -> None:

@@ -93,4 +93,5 @@ def execute(
         for name in {*operation.reads} - {*graph.outputs}:
             if place.get(name) == k and name in held and name not in graph.constants:
                 del held[name]
-    return {name: held[name] for name in graph.outputs}
+    own = {*graph.inputs, *graph.constants}  # what a caller changes must not be read again
+    return {name: held[name].copy() if name in own else held[name] for name in graph.outputs}

@@ -16,8 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, fresh, substitute
-from liftpy.ir.types import FLOATS
+from liftpy.ir.types import F32, F64
 from liftpy.ir.walk import every_part
 from liftpy.language.embedded.lang import program
 from liftpy.networks import onnx_library as library
@@ -29,6 +31,9 @@ from liftpy.primitives import AnyIterate, AnyReduceByIndex, AnyScan
 from liftpy.primitives.work import computes
 from liftpy.rewrite.cuts import uses
 from liftpy.rewrite.strategies.shapes import is_reduce
+
+STEEPEST = 1e4
+"""The largest factor of a batch normalization that becomes part of weights."""
 
 MOST_NODES = 8
 """The most nodes of a joined operation."""
@@ -63,6 +68,18 @@ class Joining:
     made: dict[Any, Program] = field(default_factory=dict[Any, Program])
     distinct: dict[Program, Program] = field(default_factory=dict[Program, Program])
     facts: dict[int, bool] = field(default_factory=dict[int, bool])
+    taken: set[str] = field(default_factory=set[str])
+
+    def named(self, members: Sequence[Operation]) -> str:
+        """A name for joined operations that no other operation has."""
+        self.taken |= {o.name for o in self.source.operations}
+        first = made = f"{members[0].name}..{members[-1].name}"
+        number = 1
+        while made in self.taken:
+            number += 1
+            made = f"{first}#{number}"
+        self.taken.add(made)
+        return made
 
     def graph(self) -> Graph:
         """The joined graph."""
@@ -181,7 +198,7 @@ class Joining:
         inner = {n for o in members for n in o.outputs}
         reads = dict.fromkeys(n for o in members for n in o.reads if n and n not in inner)
         return Operation(
-            f"{members[0].name}..{members[-1].name}",
+            self.named(members),
             "+".join(o.operator for o in members),
             tuple(inputs),
             members[-1].outputs,
@@ -224,12 +241,32 @@ class Composing:
             conv.operator == "Conv"
             and norm.operator == "BatchNormalization"
             and norm.inputs[0] == conv.outputs[0]
-            and self.graph.tensors[conv.outputs[0]].type in FLOATS
+            and self.graph.tensors[conv.outputs[0]].type in {F32, F64}  # f16 would overflow
             and all(
                 self.graph.tensors[n].value is not None
                 for n in (*conv.inputs[1:], *norm.inputs[1:])
             )
+            and self.has_moderate_factors(conv, norm)
         )
+
+    def has_moderate_factors(self, conv: Operation, norm: Operation) -> bool:
+        """Whether the weights stay finite, and are not scaled by more than `STEEPEST`.
+
+        A variance near 0 makes a factor so large that folding it changes what is rounded.
+        """
+        scale, _, _, var = (self.graph.tensors[n].value for n in norm.inputs[1:5])
+        weights = self.graph.tensors[conv.inputs[1]].value
+        node = library.node_from(norm.node)
+        schema = library.schema_of(node, self.graph.opsets)
+        epsilon = library.attributes_of(node, schema)["epsilon"]
+        if scale is None or var is None or weights is None:
+            return False
+        spread = var.astype(np.float64) + epsilon
+        if not np.all(spread > 0):
+            return False
+        factors = np.abs(scale / np.sqrt(spread))
+        largest = float(factors.max()) * float(np.abs(weights).max())
+        return bool(factors.max() <= STEEPEST and largest < np.finfo(weights.dtype).max)
 
     def inputs(self) -> list[str]:
         """The tensors that the operations read from outside, in the order of their first use."""

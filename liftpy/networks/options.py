@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from liftpy.constraints.device import Device
 from liftpy.errors import StoreRefused
@@ -17,6 +16,7 @@ from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.version import VERSION
 from liftpy.ir.expr import Program
 from liftpy.networks.campaigns import campaign_file
+from liftpy.networks.costs import Costs
 from liftpy.networks.graph import Operation
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
@@ -122,13 +122,14 @@ def _check(store: CampaignReader, device: Device) -> None:
         )
 
 
-def undominated(options: Sequence[Option], costs: Mapping[int, tuple[Any, ...]]) -> list[Option]:
-    """The options that none beats: `costs` has the costs of each by position; less is better.
+def undominated(options: Sequence[Option], costs: Sequence[Costs]) -> list[Option]:
+    """The options that none beats; of equal ones, the first is kept."""
 
-    Of equal ones, the first is kept.
-    """
+    def order(k: int) -> tuple[int, int, int, int]:
+        return costs[k].time_ns, costs[k].scratch, len(costs[k].constants), k
+
     kept: list[int] = []
-    for k in sorted(range(len(options)), key=lambda k: (*costs[k], k)):
-        if not any(all(a <= b for a, b in zip(costs[j], costs[k], strict=True)) for j in kept):
+    for k in sorted(range(len(options)), key=order):
+        if not any(costs[j].beats(costs[k]) for j in kept):
             kept.append(k)
     return [options[k] for k in kept]

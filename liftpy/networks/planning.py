@@ -11,6 +11,7 @@ from liftpy.errors import ConstraintRefused
 from liftpy.explore.measure.pareto import front
 from liftpy.explore.optional import needing
 from liftpy.networks.arena import Block, aligned
+from liftpy.networks.costs import Costs
 from liftpy.networks.executing import check_programs
 from liftpy.networks.graph import Graph
 from liftpy.networks.layout import (
@@ -105,8 +106,7 @@ class _Choosing:
         self.graph = graph
         self.alignment = alignment
         self.options = [
-            undominated(own, {j: self._figures(k, one) for j, one in enumerate(own)})
-            for k, own in enumerate(options)
+            undominated(own, [self._costs(k, one) for one in own]) for k, own in enumerate(options)
         ]
         self._known: dict[Selection, tuple[Mapping[str, Option], Layout, Point]] = {}
         self._proved: dict[Selection, bool] = {}
@@ -116,9 +116,9 @@ class _Choosing:
     def _items(self, k: int, option: Option) -> dict[Any, int]:
         return constant_items(self.graph, [(self.graph.operations[k], option.module)])
 
-    def _figures(self, k: int, option: Option) -> tuple[int, int, int]:
+    def _costs(self, k: int, option: Option) -> Costs:
         scratch = footprint(option.module, self.alignment).scratch
-        return option.time_ns or 0, scratch, sum(self._items(k, option).values())
+        return Costs(option.time_ns or 0, scratch, self._items(k, option))
 
     @cached_property
     def _live(self) -> list[int]:
@@ -164,17 +164,7 @@ class _Choosing:
             only = (0,) * len(self.options)
             return only if limit is None or self.memory(only) <= limit else None
         module = solver()
-        costs = [
-            [
-                module.Costs(
-                    one.time_ns or 0,
-                    footprint(one.module, self.alignment).scratch,
-                    self._items(k, one),
-                )
-                for one in own
-            ]
-            for k, own in enumerate(self.options)
-        ]
+        costs = [[self._costs(k, one) for one in own] for k, own in enumerate(self.options)]
         for _ in range(ROUNDS):
             found = module.select(costs, self._live, limit, self._cuts, least_memory=least_memory)
             if found is None:
@@ -194,20 +184,18 @@ class _Choosing:
         fastest = self.best(None) or least
         chosen = fastest
         if memory_limit is not None and self.memory(fastest) > memory_limit:
-            within = self.best(memory_limit)
-            if within is None:
+            chosen = self.best(memory_limit) or self._settled(least)
+            if self.memory(chosen) > memory_limit:
                 self._refuse(least, memory_limit)
-            else:
-                chosen = within
         found = dict.fromkeys([fastest, chosen, least])
         step = max(1, -(-(self.memory(fastest) - self.memory(least)) // POINTS))
         limit = self.memory(fastest) - step
         while limit > self.memory(least):
             following = self.best(limit)
-            if following is None:
-                break
-            found[following] = None
-            limit = min(limit, self.memory(following)) - step
+            if following is not None:  # otherwise `ROUNDS` were not enough
+                found[following] = None
+                limit = min(limit, self.memory(following))
+            limit -= step
         points = [self.costs(one)[2] for one in found]
         unmeasured = any(p.time_ns is None for p in points)
         kept = points[:1] if unmeasured else front(points, lambda p: (p.time_ns or 0, p.memory))
@@ -223,6 +211,12 @@ class _Choosing:
                 break
             least, point = other, self.costs(other)[2]
         return least
+
+    def _settled(self, chosen: Selection) -> Selection:
+        """A selection that the solver has not shown to be the fastest within a limit."""
+        self._proved[chosen] = False
+        self._known.pop(chosen, None)
+        return chosen
 
     def _refuse(self, least: Selection, limit: int) -> None:
         point = self.costs(least)[2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ class Runner:
         self.graph = graph
         self.layout = layout
         self.times = Times({}, 0)
+        self._turn = RLock()  # the arena has the tensors of one run
         self._modules = modules
         self._reference = reference
         self._session = Session(device)
@@ -88,7 +90,11 @@ class Runner:
         With `poison`, the arena is filled with NaN first, and the results and the scratch of an
         operation again before it runs: a tensor that is overwritten too early or not written shows.
         """
-        host: dict[str, Array] = {**self.graph.constants, **given_inputs(self.graph, inputs)}
+        with self._turn:
+            return self._run(given_inputs(self.graph, inputs), poison=poison)
+
+    def _run(self, given: Mapping[str, Array], *, poison: bool) -> dict[str, Array]:
+        host: dict[str, Array] = {**self.graph.constants, **given}
         kernels: dict[str, Sequence[int]] = {}
         taken = 0
         if poison and self.layout.bytes:
@@ -116,11 +122,11 @@ class Runner:
         parts = [part for _, part in self._parts if part is not None]
         names = [o.name for o, part in self._parts if part is not None]
         for _ in range(warmup + repeats):
-            self.run(inputs)
-            self._device.check(
-                parts, [self.times.kernels[name] for name in names], self.times.host_ns
-            )
-            found.append(self.times)
+            with self._turn:
+                self.run(inputs)
+                times = self.times
+            self._device.check(parts, [times.kernels[name] for name in names], times.host_ns)
+            found.append(times)
         return found[warmup:]
 
     def close(self) -> None:

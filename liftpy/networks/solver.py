@@ -14,6 +14,7 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from liftpy.networks.arena import Block
+from liftpy.networks.costs import Costs
 
 EFFORT = 1.0
 """The limit of a placement in units of the solver: about half a minute for 200 blocks."""
@@ -75,15 +76,6 @@ def _placed(
     if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
         return None, status == cp_model.INFEASIBLE
     return {n: made.value(at) * unit for n, at in offsets.items()}, status == cp_model.OPTIMAL
-
-
-@dataclass(frozen=True)
-class Costs:
-    """The costs of one option of an operation: nanoseconds, bytes of scratch, constants by key."""
-
-    time_ns: int
-    scratch: int
-    constants: Mapping[Any, int]
 
 
 @dataclass(frozen=True)

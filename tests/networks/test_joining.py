@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import TensorProto
 
 import liftpy as lp
 from liftpy.explore.exploring import candidate_of
@@ -227,3 +228,49 @@ def test_a_joined_operation_runs_as_a_fused_candidate(device):
     kernel = lp.compile(operation.program, candidate.assignment, device=device)
     found = kernel(*(by_name[n] for n in operation.inputs))
     np.testing.assert_allclose(found, network.evaluate(given_arrays)["y"], rtol=1e-4, atol=1e-5)
+
+
+def test_the_name_of_a_joined_operation_is_not_that_of_another_node():
+    nodes = [node("Relu", "x", "c", "a"), node("Neg", "c", "y", "b"), node("Exp", "x", "z", "a..b")]
+    made = model(nodes, [value("x", (1, 4))], [value("y", (1, 4)), value("z", (1, 4))])
+    network = lp.network(made).joined()
+    assert names(network) == ["a..b#2", "a..b"]
+    x = np.array([[1, -2, 3, -4]], np.float32)
+    found = network.run([x])
+    np.testing.assert_array_equal(found["y"], -np.maximum(x, 0))
+    np.testing.assert_allclose(found["z"], np.exp(x), rtol=1e-6)
+    network.close()
+
+
+def scaled(kind, variance, epsilon):
+    """A 1x1 convolution and a batch normalization of a constant variance, of a type."""
+    ones = {name: np.ones(1, kind) for name in ("scale", "shift", "mean")}
+    nodes = [
+        node("Conv", "x w", "c", "conv"),
+        node("BatchNormalization", "c scale shift mean var", "y", "norm", epsilon=epsilon),
+    ]
+    of = TensorProto.FLOAT16 if kind is np.float16 else TensorProto.FLOAT
+    return model(
+        nodes,
+        [value("x", (1, 1, 2, 3), of)],
+        [value("y", (1, 1, 2, 3), of)],
+        w=np.full((1, 1, 1, 1), 3, kind),
+        var=np.full(1, variance, kind),
+        **ones,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "variance", "epsilon", "folded"),
+    [
+        (np.float32, 0.5, 1e-5, True),
+        (np.float32, 0.0, 0.0, False),
+        (np.float32, 1e-12, 0.0, False),
+        (np.float16, 0.5, 1e-3, False),
+    ],
+)
+def test_a_normalization_is_folded_only_if_its_factors_are_moderate(
+    kind, variance, epsilon, folded
+):
+    (operation,) = lp.network(scaled(kind, variance, epsilon)).joined()
+    assert ("normal_weights" in lp.show(operation.program)) == folded

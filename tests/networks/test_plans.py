@@ -10,8 +10,9 @@ import pytest
 
 import liftpy as lp
 from liftpy.errors import ConstraintRefused, LiftError, NetworkRefused, StoreRefused
+from liftpy.networks.costs import Costs
 from liftpy.networks.layout import constant_bytes, footprint, layout_of
-from liftpy.networks.options import Option
+from liftpy.networks.options import Option, undominated
 from liftpy.networks.plan import load, plan_of
 from liftpy.networks.plan_file import FORMAT, HEADER, MAGIC
 from liftpy.networks.planning import planned
@@ -244,3 +245,14 @@ def test_the_plan_that_is_not_changed_loads(saved, tmp_path):
     path.write_bytes(rewritten(saved, lambda _: None))
     with load(path) as plan:
         assert plan.run([X])["y"].shape == SHAPE
+
+
+def test_an_option_whose_constants_others_read_too_is_kept():
+    """The sum of the bytes of constants is not compared: operations may share some."""
+    shared, own = Costs(5, 0, {"w": 100}), Costs(4, 0, {"v": 60})
+    worse, equal = Costs(6, 0, {"w": 100, "v": 60}), Costs(5, 0, {"w": 100})
+    assert own.beats(worse)
+    assert not own.beats(shared)
+    options = [Option(str(k), {}, None, None) for k in range(4)]
+    kept = undominated(options, [shared, own, worse, equal])
+    assert {option.skeleton for option in kept} == {"0", "1"}

@@ -1,6 +1,7 @@
 """Networks on devices: tensors that share memory never do while both are in use."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnx.parser
@@ -168,4 +169,31 @@ def test_operations_without_a_program_run_in_the_reference_evaluator(device):
     wanted = network.evaluate(inputs, reference=True)
     for name in ("y", "a"):
         np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, atol=1e-6)
+    network.close()
+
+
+def test_what_a_caller_changes_in_a_result_is_not_read_again():
+    nodes = [node("Add", "x k", "y", "add")]
+    made = model(
+        nodes, [value("x", (4,))], [value(n, (4,)) for n in "ykx"], k=np.ones(4, np.float32)
+    )
+    network, x = lp.network(made), np.arange(4, dtype=np.float32)
+    found = network.evaluate([x])
+    found["k"][:] = found["x"][:] = 100
+    np.testing.assert_array_equal(x, np.arange(4))
+    for again in (network.evaluate([x]), network.run([x])):
+        np.testing.assert_array_equal(again["y"], x + 1)
+    network.close()
+
+
+def test_threads_that_run_one_network_take_turns():
+    network = lp.network(model([node("Relu", "x", "y")], [value("x", (64,))], [value("y", (64,))]))
+    network.run([np.zeros(64, np.float32)])
+
+    def wrong(number):
+        x = np.full(64, number, np.float32)
+        return sum(not np.array_equal(network.run([x])["y"], x) for _ in range(30))
+
+    with ThreadPoolExecutor(3) as threads:
+        assert [*threads.map(wrong, (1, 2, 3))] == [0, 0, 0]
     network.close()
