@@ -29,6 +29,12 @@ def by_meaning(_: Operation, program: Program, arrays: Sequence[Array]) -> Seque
 
 def given_inputs(graph: Graph, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Array]:
     """The inputs by name; ArgumentRefused if one is missing, unknown, or of another type."""
+    given: object = inputs
+    if not isinstance(given, Mapping | Sequence) or isinstance(given, str | bytes):
+        raise ArgumentRefused(
+            f"{graph.name} takes its inputs by name, {{'NAME': array}}, or as a list, "
+            f"not {type(given).__name__}"
+        )
     if not isinstance(inputs, Mapping):
         if len(inputs) != len(graph.inputs):
             raise ArgumentRefused(

@@ -310,6 +310,8 @@ def _check_order(graph: Graph) -> None:
             raise ValueError(f"{o.name} reads a tensor that is not written before")
         if missing := {*o.outputs} - graph.tensors.keys() or known & {*o.outputs}:
             raise ValueError(f"{o.name} cannot write {', '.join(sorted(missing))}")
+        if len({*o.outputs}) < len(o.outputs):
+            raise ValueError(f"{o.name} writes a tensor twice")
         if len(o.program.params) != len(o.inputs):
             raise ValueError(f"{o.name} has {len(o.inputs)} inputs, its program another number")
         known |= {*o.outputs}

@@ -120,6 +120,7 @@ CASES: dict[str, Case] = {
         reshaped(node("Erf", "r", "y", "erf1"))
     ).run([np.zeros(6, np.float32), np.int64([2, 3])]),
     "network_wrong_number_of_inputs": lambda _: lp.network(convolutional()).evaluate([X, X]),
+    "network_inputs_that_are_a_number": lambda _: lp.network(convolutional()).evaluate(5),
     "network_missing_input": lambda _: lp.network(convolutional()).evaluate({}),
     "network_input_of_another_shape": lambda _: lp.network(convolutional()).evaluate([X[0]]),
     "network_value_of_an_unknown_input": lambda _: lp.network(relu(), values={"z": 1}),
