@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ def by_meaning(_: Operation, program: Program, arrays: Sequence[Array]) -> Seque
 
 def given_inputs(graph: Graph, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Array]:
     """The inputs by name; ArgumentRefused if one is missing, unknown, or of another type."""
-    given: object = inputs
+    given = cast("object", inputs)
     if not isinstance(given, Mapping | Sequence) or isinstance(given, str | bytes):
         raise ArgumentRefused(
             f"{graph.name} takes its inputs by name, {{'NAME': array}}, or as a list, "
