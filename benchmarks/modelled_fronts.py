@@ -46,7 +46,7 @@ def modelled_row(layer: int, samples: int, device: str, out: Path) -> str:
     least = min(row.peak or 0 for row in timed)
     rows, width = shape.out
     columns = 4 * rows * width * shape.channels * shape.kernel[0] * shape.kernel[1]
-    bound = fastest.reason.removeprefix("modelled: ").removesuffix(" take the longest")
+    bound = fastest.reason.removeprefix("modelled, bound by ")
     return (
         f"| {name} | {told(plain)} | {told(fastest)} | {bound} | {len(front)} | "
         f"{least / 2**20:.1f} | {(least + columns) / least:.2g} |"

@@ -11,13 +11,13 @@ A nest is immutable: a pass returns a new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from liftpy.errors import TypeRefused
 from liftpy.loops.tree import Barrier
-from liftpy.views.access import AccessReader, Memory, Term
+from liftpy.views.access import AccessReader, Lanes, Load, Memory, Term
 
 MOST_STATEMENTS = 10_000
 """The most statements of a kernel that become code: drivers take minutes for fewer."""
@@ -128,3 +128,19 @@ def terms_in(statements: tuple[Statement, ...]) -> Iterator[Term]:
                 yield from terms_in(body)
             case _:
                 pass
+
+
+def private_loads(terms: Iterable[Term]) -> Iterator[Load]:
+    """The places in private memory that terms mention."""
+    seen: set[int] = set()
+    waiting = list(terms)
+    while waiting:
+        term = waiting.pop()
+        if id(term) in seen:
+            continue
+        seen.add(id(term))
+        if isinstance(term, Load) and term.memory.space == "private":
+            yield term
+        waiting += term.parts
+        if isinstance(term, Lanes):
+            waiting.append(term.step)

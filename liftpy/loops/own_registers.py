@@ -10,13 +10,23 @@ A memory of another kind is left as it is; `liftpy.loops.unroll` refuses it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from liftpy.ir.nat import Nat, Var
-from liftpy.loops.nest import Assign, Bind, Loop, Nest, Restore, Snapshot, Statement, terms_in
+from liftpy.loops.nest import (
+    Assign,
+    Bind,
+    Loop,
+    Nest,
+    Restore,
+    Snapshot,
+    Statement,
+    private_loads,
+    terms_in,
+)
 from liftpy.loops.substitute import rebuilt
-from liftpy.views.access import AccessReader, Lanes, Load, Memory, Term
+from liftpy.views.access import AccessReader, Load, Memory, Term
 
 LOCAL_ID = "lid"
 
@@ -49,22 +59,6 @@ def with_own_registers(nest: Nest) -> Nest:
     noted = set(nest.noted)
     body = Dividing(nest.read, noted, owned).block(nest.body)
     return replace(nest, body=body, noted=frozenset(noted))
-
-
-def private_loads(terms: Iterable[Term]) -> Iterator[Load]:
-    """The places in private memory that terms mention."""
-    seen: set[int] = set()
-    waiting = list(terms)
-    while waiting:
-        term = waiting.pop()
-        if id(term) in seen:
-            continue
-        seen.add(id(term))
-        if isinstance(term, Load) and term.memory.space == "private":
-            yield term
-        waiting += term.parts
-        if isinstance(term, Lanes):
-            waiting.append(term.step)
 
 
 def digits(memory: Memory, indices: Iterable[Nat]) -> tuple[Digit, ...]:

@@ -20,11 +20,12 @@ from liftpy.loops.nest import (
     Loop,
     Nest,
     Statement,
+    private_loads,
     terms_in,
     too_long,
 )
 from liftpy.loops.substitute import Substitution
-from liftpy.views.access import Lanes, Load, Term, Variable
+from liftpy.views.access import Term, Variable
 
 
 def unrolled(nest: Nest) -> Nest:
@@ -53,19 +54,7 @@ def unrolled(nest: Nest) -> Nest:
 
 def indexing(terms: Iterable[Term]) -> frozenset[str]:
     """The counters and ids that index private memory in some terms."""
-    found: set[str] = set()
-    seen: set[int] = set()
-    waiting = list(terms)
-    while waiting:
-        term = waiting.pop()
-        if id(term) in seen:
-            continue
-        seen.add(id(term))
-        if isinstance(term, Load) and term.memory.space == "private":
-            found |= term.index.names()
-        waiting += term.parts
-        if isinstance(term, Lanes):
-            waiting.append(term.step)
+    found = {name for load in private_loads(terms) for name in load.index.names()}
     return frozenset(name for name in found if not name.startswith(LANES))
 
 

@@ -20,14 +20,11 @@ from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import Hardware
 from liftpy.ir.types import size_bytes
 from liftpy.loops.lower import LoopKernel
-from liftpy.traffic.model import ModelledKernel
+from liftpy.traffic.model import LATENCY, ModelledKernel
 from liftpy.traffic.nest import Access, Axis, Loop, Nest
 from liftpy.traffic.reading import Counts, Reader
 from liftpy.traffic.reuse import by_array, warm
 from liftpy.traffic.subgroups import WORD, addresses, lanes, lines_of, rounds_of
-
-LATENCY = 4
-"""Cycles from a multiply-add to the next one that uses its result; assumed."""
 
 OPERANDS = 64
 """Bytes of registers of a work-item beside its private memory; assumed."""

@@ -12,6 +12,9 @@ from typing import Any
 from liftpy.constraints.hardware import Hardware
 from liftpy.traffic.reuse import Traffic
 
+LATENCY = 4
+"""Cycles from a multiply-add to the next one that uses its result; assumed."""
+
 LAUNCH = 5.0
 """Microseconds that a launch takes; assumed."""
 

@@ -17,12 +17,9 @@ from liftpy.opencl.generate import buffer_names
 from liftpy.pipeline import chain_of, collection_paused, loops_of
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.traffic.gpu import kernel_on_gpu
-from liftpy.traffic.model import Modelled, ModelledKernel
+from liftpy.traffic.model import LATENCY, Modelled, ModelledKernel
 from liftpy.traffic.reading import Work, work_of
 from liftpy.traffic.reuse import by_array, warm
-
-LATENCY = 4
-"""Cycles from a multiply-add to the next one that uses its result; assumed."""
 
 OPERANDS = 3
 """Vector registers that hold operands rather than sums; assumed."""

@@ -35,7 +35,7 @@ def test_each_candidate_has_the_time_of_the_model(campaign):
         assert len(row.times_ns) == 1
         assert len(row.times_ns[0]) == len(model.kernels)
         assert row.error is None
-        assert row.reason.startswith("modelled: ")
+        assert row.reason.startswith("modelled, bound by ")
         assert row.peak > 0
 
 

@@ -100,7 +100,7 @@ class ByModel:
     @property
     def reason(self) -> str:
         """What bounds the modelled time."""
-        return f"modelled: {self.bound} take the longest"
+        return f"modelled, bound by {self.bound}"
 
 
 @dataclass(frozen=True)
