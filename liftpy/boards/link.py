@@ -36,6 +36,7 @@ RUNNER = "# liftpy-board 2"
 
 CALL_SECONDS = 60.0
 BUILD_SECONDS = 300.0
+OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")  # what a make tells the programs that it starts
 LEAST_RATE = 50_000
 """Bytes a second that a copy may be as slow as, beyond `CALL_SECONDS`."""
 
@@ -299,6 +300,8 @@ def built_here(compiler: str) -> bytes:
             made = subprocess.run(
                 ["make", "board", f"CC={compiler}"],  # noqa: S607  the user's own make
                 cwd=folder,
+                # a build of its own, also where another make started this program
+                env={name: text for name, text in os.environ.items() if name not in OF_MAKE},
                 capture_output=True,
                 text=True,
                 errors="replace",

@@ -83,8 +83,8 @@ def expected_gain(times: Sequence[float]) -> float:
 
     >>> expected_gain([4.0, 4.0, 4.0, 4.0])
     0.0
-    >>> expected_gain([4.0, 6.0])  # one of two: 5.0 on average, of which 1.0 was saved
-    0.8
+    >>> round(expected_gain([4.0, 8.0]), 3)  # 6.0 on average for one of them
+    1.333
     """
     n = len(times)
     if not n:
