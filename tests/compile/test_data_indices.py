@@ -75,6 +75,18 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
         (TABLE, IS),
         np.sum(read(TABLE, IS) * np.maximum(IS, 0) + np.maximum(IS, 0)),
     ),
+    "an iteration in registers": (
+        """def p(xss: [11][3]f32, is: [11]i32) = zip(xss, is) |> map((xs, i) =>
+          xs |> iterate(2, r => r |> map(x => x * 3 - 1)) |> at(i))""",
+        (XSS, IS),
+        np.array([read(row * 9 - 4, np.array([i]))[0] for row, i in zip(XSS, IS, strict=True)]),
+    ),
+    "rows of an iteration": (
+        """def p(yss: [3][5]f32) = generate(5, k => generate(3, j =>
+          yss |> iterate(2, r => r |> map(map(x => x * 3 - 1))) |> at(j)) |> transpose |> at(k))""",
+        (YSS,),
+        (YSS * 9 - 4).T,
+    ),
     "sums of elements": (
         """def p(t: [7]f32, js: [3][5]i32) = js
           |> map(row => row |> map(i => t |> at(i)) |> reduce(add, 0))""",

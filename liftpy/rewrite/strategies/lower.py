@@ -13,6 +13,7 @@ from liftpy.primitives import (
     AnyReduce,
     AnyReduceByIndex,
     AnyScan,
+    At,
     Iterate,
     Layout,
     Map,
@@ -85,15 +86,23 @@ def maps_to_loops() -> Strategy:
 
 
 def store_inner_scans() -> Strategy:
-    """Store scans that another stage reads in registers of the work-item, and bins in a buffer."""
+    """Store scans that another stage reads in registers of the work-item, and bins in a buffer.
+
+    So is a sequence whose rows are read at a data-dependent index: registers have no addresses, and
+    to choose one of them by comparisons is for scalars.
+    """
 
     def run(expr: Expr) -> Result:
         for path, part in top_down(expr):
             if not isinstance(part, FunCall) or isinstance(part.fun, MemoryPrimitive):
                 continue
             for position, arg in enumerate(part.args):
-                if gives(arg, is_scan_or_bins):
-                    memory = "to_global" if gives(arg, is_bins) else "to_private"
+                row = (
+                    position == 1 and isinstance(part.fun, At) and isinstance(part.type, ArrayType)
+                )
+                indexed = row and gives(arg, is_sequence)
+                if indexed or gives(arg, is_scan_or_bins):
+                    memory = "to_global" if indexed or gives(arg, is_bins) else "to_private"
                     return seq(at_path((*path, position), rule(memory)), run)(expr)
         return Success(expr)
 
