@@ -124,9 +124,6 @@ class Expr:
     def __ceil__(self) -> Expr:
         return self.scalar("ceil", self)
 
-    def __round__(self) -> Expr:
-        return self.scalar("round", self)
-
     def __lt__(self, other: Any) -> Expr:
         return self.scalar("<", self, other)
 

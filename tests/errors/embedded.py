@@ -59,7 +59,7 @@ SCALARS = {
     "float_of_an_expression": "float(x)",
     "int_of_an_expression": "int(x)",
     "range_of_an_expression": "sum(range(x))",
-    "rounded_expression": "round(x)",
+    "rounded_to_digits": "round(x, 2)",
     "power_with_a_modulus": "pow(x, 2, 5)",
     "divmod_of_an_expression": "divmod(x, 2)[0]",
     "shifted_expression": "x << 2",

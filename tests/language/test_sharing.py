@@ -216,12 +216,13 @@ def test_other_functions_of_numpy_and_python():
     @lp.program
     def f(xs: XS):
         def one(x):
-            return np.where(x == 3, -1, np.clip(abs(x - np.float64(2)), 1, 4)) + (+x) ** 2 // 2
+            kept = np.where(x == 3, -1, np.clip(abs(x - np.float64(2)), 1, 4))
+            return kept + (+x) ** 2 // 2 + round(x / 4)
 
         return xs >> lp.map(one)
 
     xs = np.arange(N, dtype=np.float32)
-    expected = np.where(xs == 3, -1, np.clip(abs(xs - 2), 1, 4)) + xs**2 // 2
+    expected = np.where(xs == 3, -1, np.clip(abs(xs - 2), 1, 4)) + xs**2 // 2 + np.rint(xs / 4)
     np.testing.assert_array_equal(f(xs), expected)
 
 

@@ -160,8 +160,6 @@ class Operators(Expr):
         if name == "range":
             suggestion = "lp.iota(n) is the array of indices, lp.generate(n, f) the array of f(i)"
             raise refusal(what, why, suggestion, "a length is a number or a size: lp.size('n')")
-        if name == "round":
-            raise refusal(what, why, "write lp.floor(x + 0.5)")
         words = ", ".join(f"lp.{w}" for w in sorted({*SCALAR_WORDS.values()}))
         suggestion = "an index must be a number; to reorder elements, use xs >> lp.gather(n, f)"
         raise refusal(what, why, f"available functions: {words}", suggestion)
@@ -178,8 +176,14 @@ class Operators(Expr):
     def __complex__(self) -> complex:
         return self.number()
 
-    def __round__(self, digits: int = 0) -> Any:
-        return self.number()
+    def __round__(self, digits: Any = None) -> Expr:
+        if digits is not None:
+            raise refusal(
+                f"`round(x, {digits!r})` is not supported on expressions",
+                "an expression is rounded to a whole number",
+                "write round(x), or lp.round(x * s) / s with a number s such as 100.0",
+            )
+        return self.scalar("round", self)
 
     def __trunc__(self) -> Any:
         return self.number()
