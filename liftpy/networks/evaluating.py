@@ -17,7 +17,7 @@ from liftpy.networks.graph import Graph, Operation, Tensor
 
 
 def by_reference(graph: Graph, operation: Operation, held: Mapping[str, Array]) -> list[Array]:
-    """The outputs of an operation by ONNX's reference evaluator."""
+    """The outputs of an operation by ONNX's reference evaluator, in the order that is stored."""
     if operation.parts:
         inner = dict(held)
         for part in operation.parts:
@@ -29,8 +29,15 @@ def by_reference(graph: Graph, operation: Operation, held: Mapping[str, Array]) 
         opsets = {**opsets, "": 15}
         for attribute in [a for a in node.attribute if a.name == "spatial"]:
             node.attribute.remove(attribute)
-    found = library.reference_results(node, opsets, {n: held[n] for n in operation.reads if n})
-    return [np.asarray(part) for part in found if part is not None]
+    tensors = {**graph.inside, **graph.tensors}
+    given = {
+        n: tensors[n].declared(held[n]) if n in tensors else held[n] for n in operation.reads if n
+    }
+    found = library.reference_results(node, opsets, given)
+    results = [np.asarray(part) for part in found if part is not None]
+    if not operation.channels_last:
+        return results
+    return [tensors[n].stored(r) for n, r in zip(operation.outputs, results, strict=True)]
 
 
 # --- comparison -----------------------------------------------------------------------------------
@@ -98,7 +105,7 @@ def known_error(graph: Graph, operation: Operation) -> str:
     schema = library.schema_of(node, graph.opsets)
     given = library.attributes_of(node, schema)
     tensors = {**graph.inside, **graph.tensors}
-    shape = next((tensors[n].shape for n in operation.reads if n in tensors), (1,))
+    shape = next((tensors[n].declared_shape for n in operation.reads if n in tensors), (1,))
     match operation.operator:
         case "Softmax" | "LogSoftmax" | "Hardmax":
             if schema.since_version < 13 and given["axis"] % max(1, len(shape)) != len(shape) - 1:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.ir.expr import Program
@@ -19,7 +20,9 @@ class Tensor:
     """A tensor between operations: its type, shape, and the operations that write and read it.
 
     `producer` is the name of the operation that computes it; None for an input and a constant.
-    `value` is the array of a constant. If `result`, the network returns it.
+    `value` is the array of a constant. If `result`, the network returns it. `shape` is that of the
+    stored array, whose axis k is the axis `order[k]` of the model's tensor; without `order` they
+    are the same.
     """
 
     name: str
@@ -29,6 +32,21 @@ class Tensor:
     readers: tuple[str, ...]
     value: NDArray[Any] | None = None
     result: bool = False
+    order: tuple[int, ...] = ()
+
+    @property
+    def declared_shape(self) -> tuple[int, ...]:
+        """The shape of the model's tensor."""
+        pairs = sorted(zip(self.order, self.shape, strict=True)) if self.order else ()
+        return tuple(length for _, length in pairs) if self.order else self.shape
+
+    def declared(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """The array of the model's tensor."""
+        return np.transpose(stored, np.argsort(self.order)) if self.order else stored
+
+    def stored(self, declared: NDArray[Any]) -> NDArray[Any]:
+        """The array that is stored for the model's tensor."""
+        return np.transpose(declared, self.order) if self.order else declared
 
     @property
     def bytes(self) -> int:
@@ -69,7 +87,8 @@ class Operation:
     `node` is the node in ONNX's own encoding, and `reads` are all of its inputs, also those whose
     values are part of the program, and the tensors that its inner graphs read; an absent optional
     input or output is "". A joined operation has the operations that it was made of in `parts`, and
-    no `node`.
+    no `node`. With `channels_last`, the tensors of rank 4 that it computes have their channels
+    innermost; one that `reorders` is no node of the model, but changes where channels are.
     """
 
     name: str
@@ -82,6 +101,8 @@ class Operation:
     writes: tuple[str, ...]
     unsupported: Unsupported | None = None
     parts: tuple[Operation, ...] = ()
+    channels_last: bool = False
+    reorders: bool = False
 
 
 @dataclass(frozen=True)

@@ -349,6 +349,7 @@ def recipe(node: Node, entry: Entry) -> Any:
             o.name,
             o.type,
             o.shape,
+            o.last,
             o.value is None,
             o.value.tobytes() if k in folded and o.value is not None else b"",
         )
@@ -358,7 +359,8 @@ def recipe(node: Node, entry: Entry) -> Any:
         (n, v.tobytes() if isinstance(v, np.ndarray) else str(v))
         for n, v in sorted(node.attributes.items())
     )
-    return node.operator, node.version, attributes, operands, tuple(node.results)
+    results = tuple(node.results)
+    return node.operator, node.version, attributes, operands, results, node.channels_last
 
 
 def program_of(node: Node, entry: Entry, data: list[Operand]) -> Program:
@@ -367,10 +369,10 @@ def program_of(node: Node, entry: Entry, data: list[Operand]) -> Program:
     names = [snake(o.name) for o in data]
     types: dict[str, Type | Constant] = {}
     for name, o in zip(names, data, strict=True):
-        t = typed_array(o.type, o.shape)
+        t = typed_array(o.type, o.stored_shape)
         types[name] = t if o.value is None else const(t)
     made = program(function(snake(node.operator), names, types, body))
-    wanted = [typed_array(t, shape) for t, shape in filter(None, node.results)]
+    wanted = [typed_array(t, node.stored(shape)) for t, shape in filter(None, node.results)]
     found = made.body.body.type
     parts = found.elements if isinstance(found, TupleType) else (found,)
     if [*map(str, parts)] != [*map(str, wanted)]:

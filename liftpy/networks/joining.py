@@ -71,9 +71,10 @@ class Joining:
     taken: set[str] = field(default_factory=set[str])
 
     def named(self, members: Sequence[Operation]) -> str:
-        """A name for joined operations that no other operation has."""
+        """A name for joined operations that no other operation has: of nodes of the model."""
         self.taken |= {o.name for o in self.source.operations}
-        first = made = f"{members[0].name}..{members[-1].name}"
+        own = [o.name for o in members if not o.reorders] or [o.name for o in members]
+        first = made = f"{own[0]}..{own[-1]}"
         number = 1
         while made in self.taken:
             number += 1
@@ -333,14 +334,15 @@ class Composing:
         x, t, count = tensors[conv.inputs[0]], result.type, weights.shape[0]
         biases: tuple[int, ...] = (count,)
         operands = [
-            Operand("X", x.name, x.type, x.shape, x.value),
+            Operand("X", x.name, x.type, x.declared_shape, x.value, conv.channels_last),
             Operand("W", weights.name, t, weights.shape, weights.value),
             Operand("B", "", t, biases, weights.value),  # constant, whatever its value
         ]
         attributes = library.attributes_of(node, schema)
-        results = [(t, result.shape)]
+        results = [(t, result.declared_shape)]
         entry = REGISTRY["Conv"]
-        described = Node(conv.name, "Conv", schema.since_version, attributes, operands, results)
+        version, last = schema.since_version, conv.channels_last
+        described = Node(conv.name, "Conv", version, attributes, operands, results, last)
         made = program_of(described, entry, operands)
         kind = library.node_from(norm.node)
         epsilon = library.attributes_of(kind, library.schema_of(kind, self.graph.opsets))["epsilon"]

@@ -61,6 +61,20 @@ class Network:
         """The nodes without a program."""
         return self.graph.unsupported
 
+    def channels_last(self) -> Network:
+        """The network with images `[N][H][W][C]` between operations (docs/networks.md).
+
+        A convolution reads and returns them, and so do the operations after it that can: pooling,
+        activations, concatenation. Inputs and results keep the order that the model declares; an
+        operation `Transpose` changes the order where one that needs another follows.
+
+        >>> import liftpy as lp
+        >>> net = lp.network("model.onnx").channels_last().joined()  # doctest: +SKIP
+        >>> net.graph.tensors["conv1"].shape  # [1][64][56][56] in the model  # doctest: +SKIP
+        (1, 56, 56, 64)
+        """
+        return Network(by_onnx("channels_last").with_channels_last(self.graph))
+
     def joined(self) -> Network:
         """The network with operations joined into larger programs (docs/networks.md).
 

@@ -469,6 +469,11 @@ def model_of_call(node: NodeProto, version: int, inputs: Mapping[str, NDArray[An
     return model_of(node, opsets, inputs, results)
 
 
+def identity(name: str, to: str) -> NodeProto:
+    """A node that copies a tensor."""
+    return helper.make_node("Identity", [name], [to])
+
+
 def node_from(data: bytes) -> NodeProto:
     """A node from its encoding."""
     return onnx.NodeProto.FromString(data)

@@ -1,4 +1,4 @@
-"""Convolutions and pooling: windows of one or two dimensions, channels first."""
+"""Convolutions and pooling: windows of one or two dimensions, channels first or last."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from liftpy.language.embedded.lang import (
     reduce,
     slide,
     slide2d_rect,
+    transpose,
     zip,  # noqa: A004
 )
 from liftpy.networks.operators.layouts import each, every, folded, reshaped
@@ -134,7 +135,10 @@ def as_images(x: Expr, shape: Shape) -> tuple[Expr, Shape]:
 
 
 def on_each_image(x: Expr, shape: Shape, result: Shape, f: Any) -> Expr:
-    """Applies a function to each image of a batch; one image alone needs no map over the batch."""
+    """Applies a function to each image of a batch; one image alone needs no map over the batch.
+
+    The shapes are those of the stored arrays.
+    """
     images, full_shape = as_images(x, shape)
     planes = (*result[:2], 1, *result[2:]) if len(result) == 3 else result
     if full_shape[0] == 1:
@@ -144,7 +148,7 @@ def on_each_image(x: Expr, shape: Shape, result: Shape, f: Any) -> Expr:
     return reshaped(found, planes, result)
 
 
-@operator("Conv", note="1 and 2 spatial dimensions")
+@operator("Conv", note="1 and 2 spatial dimensions", orders="last")
 def conv(node: Node) -> Body:
     """The convolution of the first input with the second."""
     return convolution_with(node, node.shape(1))
@@ -153,7 +157,9 @@ def conv(node: Node) -> Body:
 def convolution_with(node: Node, kernels: Shape) -> Callable[..., Expr]:
     """A convolution of a node's first input with kernels of a shape, as a function of x, w and b.
 
-    The same expression as the built-in convolutions (`workloads/convolution.py`), in NCHW.
+    The same expression as the built-in convolutions (`workloads/convolution.py`). The kernels have
+    their channels before their rows, whatever the order of the images: as constants, they are
+    packed once.
     """
     shape = node.shape()
     windows = windows_of(node, node.attribute("kernel_shape") or kernels[2:]).as_plane()
@@ -168,38 +174,49 @@ def convolution_with(node: Node, kernels: Shape) -> Callable[..., Expr]:
         windows.padding,
         (windows.dilation[0], windows.dilation[1]),
         int(node.attribute("group") or 1),
-        "nchw",
+        "nhwc" if node.channels_last else "nchw",
     )
     groups, size = layer.groups, (kernels[1], *layer.kernel)
 
+    def ordered_as_images(depth: int, w: Any) -> Any:
+        """Arrays [channels][rows][columns], `depth` dimensions inside, in the images' order."""
+        return each(depth, channels_innermost)(w) if node.channels_last else w
+
     def image(x: Any, w: Expr, b: Expr | None) -> Any:
         if layer.depthwise:
-            return convolved_by_channel(
-                layer, x, reshaped(w, (kernels[0], *size), (kernels[0], *layer.kernel)), b
-            )
+            planes = reshaped(w, (kernels[0], *size), (kernels[0], *layer.kernel))
+            return convolved_by_channel(layer, x, ordered_as_images(0, planes), b)
         if groups > 1:
             each_group = kernels[0] // groups
             grouped_w = reshaped(w, (kernels[0], *size), (groups, each_group, *size))
             grouped_b = None if b is None else reshaped(b, (kernels[0],), (groups, each_group))
-            return convolved_in_groups(layer, x, grouped_w, grouped_b)
-        return convolved(layer, x, w, b)
+            return convolved_in_groups(layer, x, ordered_as_images(2, grouped_w), grouped_b)
+        return convolved(layer, x, ordered_as_images(1, w), b)
 
     def body(x: Expr, w: Expr, b: Expr | None = None) -> Expr:
         planes = reshaped(w, kernels, (kernels[0], *size))
-        return on_each_image(x, shape, node.result_shape, lambda im: image(im, planes, b))
+        return on_each_image(x, *node.images(), lambda im: image(im, planes, b))
 
     return body
+
+
+def channels_innermost(image: Any) -> Any:
+    """`[channels][rows][columns]` as `[rows][columns][channels]`."""
+    return image >> transpose() >> map(transpose())
 
 
 # --- pooling --------------------------------------------------------------------------------------
 
 
 def pooled(node: Node, windows: Windows, edge: Any, f: Any) -> Callable[[Expr], Expr]:
-    """Applies `f` to the elements of each window of each channel, padded with `edge`."""
+    """Applies `f` to the elements of each window of each channel, padded with `edge`.
+
+    With channels last, an element of a window is a pixel until the windows are transposed.
+    """
     plane = windows.as_plane()
     top, bottom, left, right = plane.padding
 
-    def channel(x: Any) -> Any:
+    def windowed(x: Any, of_window: Any) -> Any:
         if top or bottom:
             x = pad(top, bottom, edge)(x)
         if left or right:
@@ -208,15 +225,17 @@ def pooled(node: Node, windows: Windows, edge: Any, f: Any) -> Callable[[Expr], 
         if plane.dilation != (1, 1):
             rows, columns = plane.dilation
             found = found >> map2d(lambda w: each(1, every(columns))(every(rows)(w)))
-        return found >> map2d(lambda window: f(window >> join()))
+        return found >> map2d(lambda window: of_window(window >> join()))
 
-    def body(x: Expr) -> Expr:
-        return on_each_image(x, node.shape(), node.result_shape, lambda im: im >> map(channel))
+    def image(x: Any) -> Any:
+        if node.channels_last:
+            return windowed(x, lambda pixels: pixels >> transpose() >> map(f))
+        return x >> map(lambda channel: windowed(channel, f))
 
-    return body
+    return lambda x: on_each_image(x, *node.images(), image)
 
 
-@operator("MaxPool", note="1 and 2 spatial dimensions, without indices")
+@operator("MaxPool", note="1 and 2 spatial dimensions, without indices", orders="last")
 def max_pool(node: Node) -> Body:
     """The largest element of each window."""
     node.only_first_result("the indices of the largest elements are not expressed")
@@ -227,7 +246,7 @@ def max_pool(node: Node) -> Body:
     return pooled(node, windows_of(node), edge, lambda xs: xs >> reduce(maximum, least(t)))
 
 
-@operator("AveragePool", note="1 and 2 spatial dimensions")
+@operator("AveragePool", note="1 and 2 spatial dimensions", orders="last")
 def average_pool(node: Node) -> Body:
     """The mean of each window: of the elements inside the image, or inside the padded image."""
     node.float_only()
@@ -258,15 +277,24 @@ def average_pool(node: Node) -> Body:
     def divided(image: Any) -> Any:
         rows, columns = counts(0, height), counts(1, width)
 
+        def row_of_pixels(sums_of_row: Any, count: Any) -> Any:
+            return zip(sums_of_row, columns) >> map(
+                lambda pixel, many: pixel >> map(lambda total: total / (count * many))
+            )
+
+        if node.channels_last:
+            return zip(image, rows) >> map(row_of_pixels)
+
         def row(sums_of_row: Any, count: Any) -> Any:
             return zip(sums_of_row, columns) >> map(lambda total, many: total / (count * many))
 
         return image >> map(lambda channel: zip(channel, rows) >> map(row))
 
-    return lambda x: on_each_image(sums(x), node.result_shape, node.result_shape, divided)
+    _, result = node.images()
+    return lambda x: on_each_image(sums(x), result, result, divided)
 
 
-@operator("LpPool", note="1 and 2 spatial dimensions")
+@operator("LpPool", note="1 and 2 spatial dimensions", orders="last")
 def lp_pool(node: Node) -> Body:
     """The p-norm of each window."""
     node.float_only()
@@ -279,12 +307,12 @@ def lp_pool(node: Node) -> Body:
     return pooled(node, windows_of(node), 0.0, norm)
 
 
-@operator("GlobalAveragePool", "GlobalMaxPool")
+@operator("GlobalAveragePool", "GlobalMaxPool", orders="last")
 def global_pool(node: Node) -> Body:
     """The mean, or the largest element, of each channel."""
-    shape, t = node.shape(), node.type()
-    count = int(np.prod(shape[2:]))
-    axes = range(2, len(shape))
+    (shape, _), t = node.images(), node.type()
+    count = int(np.prod(node.shape()[2:]))
+    axes = range(1, len(shape) - 1) if node.channels_last else range(2, len(shape))
 
     def mean(xs: Any) -> Any:
         return (xs >> reduce(add, literal(0, t))) / literal(count, t)

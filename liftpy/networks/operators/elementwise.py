@@ -43,7 +43,7 @@ def on_elements(node: Node, f: Scalar) -> Body:
 def unary(f: Callable[[Any], Any], *names: str, floats: bool = False) -> None:
     """Registers operators of one input."""
 
-    @operator(*names)
+    @operator(*names, orders="any")
     def build(node: Node) -> Body:
         if floats:
             node.float_only()
@@ -53,7 +53,7 @@ def unary(f: Callable[[Any], Any], *names: str, floats: bool = False) -> None:
 def binary(f: Callable[[Any, Any], Any], *names: str) -> None:
     """Registers operators of two inputs."""
 
-    @operator(*names)
+    @operator(*names, orders="any")
     def build(node: Node) -> Body:
         return on_elements(node, f)
 
@@ -92,7 +92,7 @@ binary(lambda x, y: x | y, "Or")
 binary(unequal, "Xor")
 
 
-@operator("Relu")
+@operator("Relu", orders="any")
 def relu(node: Node) -> Body:
     """The positive part."""
     return on_elements(node, lambda x: larger(x, literal(0, node.type())))
@@ -111,21 +111,21 @@ def softened(x: Any, t: ScalarType) -> Any:
     return larger(x, literal(0, t)) + logarithm
 
 
-@operator("Softplus")
+@operator("Softplus", orders="any")
 def softplus(node: Node) -> Body:
     """`log(1 + exp(x))`."""
     node.float_only()
     return on_elements(node, lambda x: softened(x, node.type()))
 
 
-@operator("Mish")
+@operator("Mish", orders="any")
 def mish(node: Node) -> Body:
     """`x * tanh(softplus(x))`."""
     node.float_only()
     return on_elements(node, lambda x: x * tanh(softened(x, node.type())))
 
 
-@operator("Sign")
+@operator("Sign", orders="any")
 def sign(node: Node) -> Body:
     """-1, 0 or 1; NaN of NaN."""
     zero, one = literal(0, node.type()), literal(1, node.type())
@@ -135,7 +135,7 @@ def sign(node: Node) -> Body:
     return on_elements(node, lambda x: select(zero < x, one, select(x < zero, minus, x)))
 
 
-@operator("IsInf")
+@operator("IsInf", orders="any")
 def infinite(node: Node) -> Body:
     """Whether a number is infinite, of the signs that attributes select."""
     node.float_only()
@@ -156,7 +156,7 @@ def infinite(node: Node) -> Body:
 def several(names: str, f: Callable[[Any, Any], Any], after: Callable[[Any, int], Any]) -> None:
     """Registers an operator that folds the elements of any number of inputs."""
 
-    @operator(names)
+    @operator(names, orders="any")
     def build(node: Node) -> Body:
         count = len(node.operands)
 
@@ -175,7 +175,7 @@ several("Max", larger, lambda x, _: x)
 several("Min", smaller, lambda x, _: x)
 
 
-@operator("Where")
+@operator("Where", orders="any")
 def where(node: Node) -> Body:
     """Chooses elements by a condition."""
     return on_elements(node, select)
@@ -194,7 +194,7 @@ def prelu(node: Node) -> Body:
     return on_elements(node, sloped)
 
 
-@operator("Clip")
+@operator("Clip", orders="any")
 def clip(node: Node) -> Body:
     """Elements limited to an interval, whose bounds are inputs or (before opset 11) attributes."""
     t = node.type()
@@ -228,7 +228,7 @@ MOST_PRODUCTS = 8
 """The largest constant exponent that is expanded into products."""
 
 
-@operator("Pow", if_constant={1: lambda node: sole_exponent(node) is not None})
+@operator("Pow", if_constant={1: lambda node: sole_exponent(node) is not None}, orders="any")
 def power_of(node: Node) -> Body:
     """A power; a small whole exponent that is constant becomes products, and 0.5 the root."""
     t, exponent = node.type(), sole_exponent(node)
@@ -259,7 +259,7 @@ def sole_exponent(node: Node) -> Any:
     return found.value.item()
 
 
-@operator("Mod")
+@operator("Mod", orders="any")
 def mod(node: Node) -> Body:
     """The remainder: of C (`fmod`) with the sign of x, or with the sign of y."""
     t = node.type()
@@ -280,7 +280,7 @@ def mod(node: Node) -> Body:
 def activation(name: str, f: Callable[[Any, Callable[[str], Any], ScalarType], Any]) -> None:
     """Registers an activation of x, its attributes as numbers of its type, and this type."""
 
-    @operator(name)
+    @operator(name, orders="any")
     def build(node: Node) -> Body:
         node.float_only()
         t = node.type()
@@ -321,7 +321,7 @@ activation(
 )
 
 
-@operator("Gelu", note="only with `approximate=tanh`; the exact form needs `erf`")
+@operator("Gelu", note="only with `approximate=tanh`; the exact form needs `erf`", orders="any")
 def gelu(node: Node) -> Body:
     """The approximation by `tanh`."""
     node.float_only()
@@ -339,6 +339,7 @@ def gelu(node: Node) -> Body:
     "CastLike",
     if_constant={1: lambda _: True},
     note="among the scalar types of the language",
+    orders="any",
 )
 def cast(node: Node) -> Body:
     """A conversion of elements. Of the second input of CastLike, only the type matters."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
+from typing import Literal as OneOf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,21 @@ from liftpy.ir.types import FLOATS, ScalarType, integer_range
 from liftpy.semantics.operations import DTYPES
 
 Shape: TypeAlias = tuple[int, ...]
+
+CHANNELS_LAST = (0, 2, 3, 1)
+"""The axes of a batch of images [N][C][H][W] in the order [N][H][W][C]."""
+
+RANK = len(CHANNELS_LAST)
+"""The number of axes of a batch of images."""
+
+
+def channels_last(shape: Shape) -> Shape:
+    """The shape of a batch of images with channels innermost.
+
+    >>> channels_last((1, 3, 224, 256))
+    (1, 224, 256, 3)
+    """
+    return tuple(shape[k] for k in CHANNELS_LAST)
 
 
 class Declined(Exception):
@@ -31,13 +47,23 @@ class Declined(Exception):
 
 @dataclass(frozen=True)
 class Operand:
-    """An input of a node: the operator's name for it, its tensor, type, and value if constant."""
+    """An input of a node: the operator's name for it, its tensor, type, and value if constant.
+
+    `shape` is that of the model's tensor. If `last`, the program reads it with its channels
+    innermost.
+    """
 
     name: str
     tensor: str
     type: ScalarType
     shape: Shape
     value: NDArray[Any] | None = None
+    last: bool = False
+
+    @property
+    def stored_shape(self) -> Shape:
+        """The shape of the array that the program reads."""
+        return channels_last(self.shape) if self.last else self.shape
 
 
 def known(operand: Operand | None) -> NDArray[Any] | None:
@@ -58,7 +84,8 @@ class Node:
 
     `version` is that of the operator, the first opset that defined it so. `attributes` has the
     defaults of ONNX's schema; an attribute without a default is absent or None. `results` are the
-    types and shapes of the outputs, None for those that the model does not name.
+    types and shapes of the outputs, None for those that the model does not name. Shapes are those
+    of the model; with `channels_last`, results of rank 4 are stored with their channels innermost.
     """
 
     name: str
@@ -67,6 +94,7 @@ class Node:
     attributes: Mapping[str, Any]
     operands: Sequence[Operand | None]
     results: Sequence[tuple[ScalarType, Shape] | None]
+    channels_last: bool = False
 
     def attribute(self, name: str) -> Any:
         """An attribute, its default, or None."""
@@ -107,6 +135,14 @@ class Node:
         if found is None:
             raise Declined(f"output {position} is missing")
         return found
+
+    def stored(self, shape: Shape) -> Shape:
+        """The shape in which a result is stored."""
+        return channels_last(shape) if self.channels_last and len(shape) == RANK else shape
+
+    def images(self) -> tuple[Shape, Shape]:
+        """The shapes in which the first input and the first result are stored."""
+        return self.operand(0).stored_shape, self.stored(self.result_shape)
 
     def only_first_result(self, why: str) -> None:
         """Declines the node if it has an output besides the first."""
@@ -155,6 +191,13 @@ Body: TypeAlias = Callable[..., Expr | tuple[Expr, ...]]
 
 Builder: TypeAlias = Callable[[Node], Body]
 
+Orders: TypeAlias = OneOf["declared", "any", "last"]
+"""The orders of axes in which the images that an operator reads and returns can be stored.
+
+`declared`: only [N][C][H][W]. `last`: its builder reads `channels_last`. `any`: its program is the
+same function of images of any order; an attribute `axis` is an axis of the images.
+"""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -163,13 +206,14 @@ class Entry:
     `decided_by` are the positions of inputs whose values decide the program: they must be
     constant, and are no parameters of it. An input in `if_constant` is not a parameter either if
     it is constant and the function returns that the program can have its value. `note` says which
-    part of the operator has programs, if not all of it has.
+    part of the operator has programs, if not all of it has; `orders`, in which orders of axes.
     """
 
     build: Builder
     decided_by: frozenset[int] = frozenset()
     if_constant: Mapping[int, Callable[[Node], bool]] = field(default_factory=dict)
     note: str = ""
+    orders: Orders = "declared"
 
     def inside(self, node: Node, position: int) -> bool:
         """Whether the program has the value of an input that is constant."""
@@ -194,11 +238,12 @@ def operator(
     decided_by: tuple[int, ...] = (),
     if_constant: Mapping[int, Callable[[Node], bool]] | None = None,
     note: str = "",
+    orders: Orders = "declared",
 ) -> Callable[[Builder], Builder]:
     """Registers a builder for operators: `@operator("Reshape", decided_by=(1,))`; see `Entry`."""
 
     def register(build: Builder) -> Builder:
-        entry = Entry(build, frozenset(decided_by), if_constant or {}, note)
+        entry = Entry(build, frozenset(decided_by), if_constant or {}, note, orders)
         REGISTRY.update(dict.fromkeys(names, entry))
         return build
 

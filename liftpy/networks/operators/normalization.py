@@ -22,7 +22,7 @@ from liftpy.networks.operators.layouts import aligned_map, broadcast, each, orde
 from liftpy.networks.operators.node import Body, Node, Shape, decline, literal, operator
 
 
-@operator("BatchNormalization", note="at inference")
+@operator("BatchNormalization", note="at inference", orders="last")
 def batch_normalization(node: Node) -> Body:
     """`(x - mean) / sqrt(var + epsilon) * scale + bias`, with numbers of each channel."""
     if node.attribute("training_mode"):
@@ -39,7 +39,7 @@ def batch_normalization(node: Node) -> Body:
 
     if node.attribute("spatial") == 0:
         decline("statistics of each element are not expressed", "spatial")
-    channel = 1 if rank > 1 else 0
+    channel = rank - 1 if node.channels_last else min(1, rank - 1)
     return lambda x, *numbers: aligned_map(
         normal, [(x, range(rank)), *((n, [channel]) for n in numbers)], rank
     )
@@ -177,7 +177,7 @@ def instance_normalization(node: Node) -> Body:
     return body
 
 
-@operator("LRN")
+@operator("LRN", orders="last")
 def local_response(node: Node) -> Body:
     """`x / (bias + alpha / size * s)^beta`, where s sums the squares of neighbouring channels."""
     node.float_only()
@@ -198,10 +198,17 @@ def local_response(node: Node) -> Body:
         )
         return zip(xs, sums) >> map(lambda x, s: x / power(bias + share * s, beta))
 
-    return lambda x: ordered(each(rank - 1, pixel)(ordered(x, last)), back)
+    pixels = each(rank - 1, pixel)
+    return pixels if node.channels_last else lambda x: ordered(pixels(ordered(x, last)), back)
 
 
-@operator("Dropout", decided_by=(2,), if_constant={1: lambda _: True}, note="at inference")
+@operator(
+    "Dropout",
+    decided_by=(2,),
+    if_constant={1: lambda _: True},
+    note="at inference",
+    orders="any",
+)
 def dropout(node: Node) -> Body:
     """The input, whatever the ratio is; the mask is true everywhere."""
     training = node.constant(2)

@@ -117,7 +117,7 @@ def tile(node: Node) -> Body:
     return body
 
 
-@operator("Concat")
+@operator("Concat", orders="any")
 def concatenated(node: Node) -> Body:
     """The arrays one after another along an axis."""
     axis = node.axis()

@@ -1,0 +1,290 @@
+"""Images with their channels innermost: the order of axes of each tensor of a network.
+
+A convolution reads and returns images `[N][H][W][C]`, and so do the operators after it that have
+programs for this order (`Entry.orders`). Where an operation needs the other order, an operation
+`Transpose` changes it, once for all its readers; it joins the operation that reads it, if there is
+one alone. Inputs, constants and results of the network keep the order that the model declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from liftpy.ir.expr import Expr, Program
+from liftpy.language.embedded.lang import program
+from liftpy.networks import onnx_library as library
+from liftpy.networks.graph import Graph, Operation, Tensor
+from liftpy.networks.importing import function, program_of, typed_array
+from liftpy.networks.operators import REGISTRY, Declined, Entry, Node, Operand
+from liftpy.networks.operators.layouts import inverse, ordered, reshaped
+from liftpy.networks.operators.node import CHANNELS_LAST, RANK, Body, Shape, channels_last
+
+LAST = "channels_last"
+FIRST = "channels_first"
+
+
+def with_channels_last(graph: Graph) -> Graph:
+    """The graph with images `[N][H][W][C]` wherever its convolutions are, and what follows them."""
+    return Reordering(graph).graph()
+
+
+class Reordering:
+    """The change of one graph, in the order of its operations."""
+
+    def __init__(self, source: Graph) -> None:
+        self.source = source
+        self.last: set[str] = set()
+        """The tensors whose producer stores them with channels last."""
+        self.programs: dict[Any, Program] = {}
+        self.distinct: dict[Program, Program] = {}
+        self.operations: list[Operation] = []
+        self.names = {o.name for o in source.operations} | {*source.tensors}
+        self.changed: dict[tuple[str, str], str] = {}
+        """The name of a tensor in an order that its producer does not store, by both."""
+
+    def graph(self) -> Graph:
+        """The changed graph."""
+        found = {o.name: self.program(o) for o in self.source.operations}
+        both = {n for n in self.last if self.is_read_first(n, found)}
+        """Tensors that are in memory in both orders: their declared order keeps the name."""
+        self.stored = {n: self.named(n, LAST) if n in both else n for n in self.last}
+        for name in self.source.inputs:
+            self.stored.setdefault(name, name)
+        for operation in self.source.operations:
+            made = found[operation.name]
+            if made is None:
+                self.operations.append(operation)
+            else:
+                self.operations.append(self.reordered(operation, *made))
+            for name in operation.outputs:
+                if name in both:
+                    self.change(self.stored[name], name, FIRST)
+        return replace(
+            self.source, operations=tuple(self.operations), tensors=self.tensors(self.operations)
+        )
+
+    def named(self, name: str, order: str) -> str:
+        """A new name for a tensor in another order."""
+        first = made = f"{name}/{order}"
+        number = 1
+        while made in self.names:
+            number += 1
+            made = f"{first}#{number}"
+        self.names.add(made)
+        return made
+
+    def is_read_first(self, name: str, found: dict[str, Any]) -> bool:
+        """Whether a tensor with channels last is also needed in the declared order."""
+        tensor = self.source.tensors[name]
+        return tensor.result or any(found[reader] is None for reader in tensor.readers)
+
+    # --- which operations -------------------------------------------------------------------------
+
+    def program(self, operation: Operation) -> tuple[Program, tuple[str, ...]] | None:
+        """The program of an operation with channels last and its tensors; None if it stays."""
+        entry = REGISTRY.get(operation.operator)
+        if operation.program is None or entry is None or entry.orders == "declared":
+            return None
+        tensors = self.source.tensors
+        shapes = {tensors[n].shape for n in operation.outputs}
+        images = [n for n in operation.inputs if tensors[n].value is None]
+        follows = any(n in self.last for n in images)
+        if any(len(shape) != RANK for shape in shapes) or not (
+            follows or (operation.operator == "Conv" and len(tensors[images[0]].shape) == RANK)
+        ):
+            return None
+        node = described(self.source, operation)
+        if entry.orders == "last" and not all(o.last for o in node.operands[:1] if o is not None):
+            return None
+        data = entry.data(node)
+        key = operation.operator, node.version, str(node.attributes), id(operation.program)
+        try:
+            if key not in self.programs:
+                made = built(node, entry, data)
+                self.programs[key] = self.distinct.setdefault(made, made)
+        except Declined:
+            return None
+        self.last |= {*operation.outputs}
+        return self.programs[key], tuple(o.tensor for o in data)
+
+    # --- the changed operations -------------------------------------------------------------------
+
+    def reordered(self, operation: Operation, made: Program, inputs: tuple[str, ...]) -> Operation:
+        """An operation with channels last, after the changes of what it reads."""
+        renamed: dict[str, str] = {}
+        for name in inputs:
+            tensor = self.source.tensors[name]
+            if tensor.value is None and len(tensor.shape) == RANK:
+                renamed[name] = self.stored[name] if name in self.last else self.in_order(name)
+        renamed |= {n: self.stored[n] for n in operation.outputs}
+        node = library.node_from(operation.node)
+        for names in (node.input, node.output):
+            for k, name in enumerate(names):
+                names[k] = renamed.get(name, name)
+
+        def all_of(names: Iterable[str]) -> tuple[str, ...]:
+            return tuple(renamed.get(n, n) for n in names)
+
+        return replace(
+            operation,
+            inputs=all_of(inputs),
+            outputs=all_of(operation.outputs),
+            reads=all_of(operation.reads),
+            writes=all_of(operation.writes),
+            program=made,
+            node=node.SerializeToString(),
+            channels_last=True,
+        )
+
+    def in_order(self, name: str) -> str:
+        """A tensor of the declared order with its channels last."""
+        key = name, LAST
+        if key not in self.changed:
+            self.changed[key] = self.named(name, LAST)
+            self.change(name, self.changed[key], LAST)
+        return self.changed[key]
+
+    def change(self, name: str, to: str, order: str) -> None:
+        """Appends the operation that changes the order of a tensor."""
+        source = self.source.tensors[to if order == FIRST else name]
+        axes = CHANNELS_LAST if order == LAST else inverse(CHANNELS_LAST)
+        shape = source.shape if order == LAST else channels_last(source.shape)
+        types = {"x": typed_array(source.type, shape)}
+        made = program(function("transpose", ["x"], types, lambda x: ordered(x, axes)))
+        node = library.identity(name, to)
+        called = to if order == LAST else self.named(to, FIRST)
+        self.operations.append(
+            Operation(
+                called,
+                "Transpose",
+                (name,),
+                (to,),
+                self.distinct.setdefault(made, made),
+                node.SerializeToString(),
+                (name,),
+                (to,),
+                channels_last=order == LAST,
+                reorders=True,
+            )
+        )
+
+    def tensors(self, operations: Sequence[Operation]) -> dict[str, Tensor]:
+        """The tensors of the changed graph."""
+        source = self.source.tensors
+        declared = {new: old for (old, _), new in self.changed.items()}
+        declared |= {new: old for old, new in self.stored.items()}
+        last = {*self.changed.values()} | {self.stored[n] for n in self.last}
+        produced = {n: o.name for o in operations for n in o.outputs}
+        readers: dict[str, list[str]] = {}
+        for o in operations:
+            used = o.inputs if o.program is not None else (*filter(None, o.reads),)
+            for n in dict.fromkeys(used):
+                readers.setdefault(n, []).append(o.name)
+        found: dict[str, Tensor] = {}
+        for name in dict.fromkeys([*source, *declared]):
+            tensor = source[declared.get(name, name)]
+            if name not in source and name not in produced:
+                continue
+            found[name] = replace(
+                tensor,
+                name=name,
+                shape=channels_last(tensor.shape) if name in last else tensor.shape,
+                order=CHANNELS_LAST if name in last else (),
+                producer=produced.get(name),
+                readers=tuple(readers.get(name, ())),
+                result=tensor.result and name in source and name not in last,
+            )
+        return found
+
+
+def described(graph: Graph, operation: Operation) -> Node:
+    """What a builder sees of an operation if images that are not constant have channels last."""
+    node = library.node_from(operation.node)
+    schema = library.schema_of(node, graph.opsets)
+    operands: list[Operand | None] = []
+    for k, name in enumerate(node.input):
+        if not name:
+            operands.append(None)
+            continue
+        tensor = graph.tensors[name]
+        declared = schema.inputs[min(k, len(schema.inputs) - 1)]
+        variadic = k >= len(schema.inputs) - 1 and declared.option.name == "Variadic"
+        images = tensor.value is None and len(tensor.declared_shape) == RANK
+        operands.append(
+            Operand(
+                f"{declared.name}_{k}" if variadic else declared.name,
+                name,
+                tensor.type,
+                tensor.declared_shape,
+                tensor.value,
+                images,
+            )
+        )
+    results = [
+        (graph.tensors[n].type, graph.tensors[n].declared_shape) if n else None for n in node.output
+    ]
+    attributes = library.attributes_of(node, schema)
+    return Node(
+        operation.name,
+        node.op_type,
+        schema.since_version,
+        attributes,
+        operands,
+        results,
+        channels_last=True,
+    )
+
+
+# --- programs -------------------------------------------------------------------------------------
+
+
+def built(node: Node, entry: Entry, data: list[Operand]) -> Program:
+    """The program of a node with channels last, whose parameters are its data inputs."""
+    if entry.orders == "any":
+        body = permuted(node, entry, data)
+        return program_of(node, replace(entry, build=lambda _: body), data)
+    return program_of(node, entry, data)
+
+
+def permuted(node: Node, entry: Entry, data: Sequence[Operand]) -> Body:
+    """The program of an operator that is the same function of images of any order.
+
+    Arrays that are read in the declared order, such as constants, are permuted where they are read;
+    ONNX aligns the last axes of arrays that it broadcasts.
+    """
+    attributes = dict(node.attributes)
+    if attributes.get("axis") is not None:
+        attributes["axis"] = CHANNELS_LAST.index(int(attributes["axis"]) % RANK)
+
+    def in_order(operand: Operand) -> Operand:
+        if is_number(operand.shape):
+            return operand
+        return replace(operand, shape=channels_last(extended(operand.shape)))
+
+    same = replace(
+        node,
+        attributes=attributes,
+        operands=[None if o is None else in_order(o) for o in node.operands],
+        results=[None if r is None else (r[0], node.stored(r[1])) for r in node.results],
+        channels_last=False,
+    )
+    body = entry.build(same)
+
+    def adapted(x: Expr, operand: Operand) -> Expr:
+        if operand.last or is_number(operand.shape):
+            return x
+        return ordered(reshaped(x, operand.shape, extended(operand.shape)), CHANNELS_LAST)
+
+    return lambda *arrays: body(*(adapted(x, o) for x, o in zip(arrays, data, strict=True)))
+
+
+def extended(shape: Shape) -> Shape:
+    """A shape with as many axes of length 1 before it as an image needs."""
+    return (*(1,) * (RANK - len(shape)), *shape)
+
+
+def is_number(shape: Shape) -> bool:
+    """Whether an array has one element, which is read alike in any order."""
+    return all(length == 1 for length in shape)
