@@ -17,6 +17,7 @@ from liftpy.cli.loading import load
 from liftpy.cli.options import (
     BoundLimit,
     CandidateId,
+    ChannelsOption,
     Database,
     DeviceName,
     JsonFlag,
@@ -181,6 +182,7 @@ def explore(  # noqa: PLR0913  one parameter per option
             help="Start with stage times that another campaign measured; may be repeated.",
         ),
     ] = None,
+    channels_last: ChannelsOption = None,
     mixed: Annotated[
         bool, typer.Option("--mixed", help="Workers may have different devices.")
     ] = False,
@@ -210,6 +212,7 @@ def explore(  # noqa: PLR0913  one parameter per option
             program,
             sizes(size),
             db,
+            channels_last=channels_last,
             json=json,
             samples=samples,
             seed=seed,
@@ -226,6 +229,9 @@ def explore(  # noqa: PLR0913  one parameter per option
             sampler=sampler.value,
         )
         return
+    if channels_last is not None:
+        message = f"it is for a whole network, model{MODEL}, and {program} is one program"
+        raise typer.BadParameter(message, param_hint="--channels-last/--declared-order")
     if replayed is not None:
         stored = Campaign.read(replayed)
         space = exploring.space_of(

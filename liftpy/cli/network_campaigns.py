@@ -8,6 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from liftpy.cli.networks import joined_network
 from liftpy.cli.progress import CampaignView
 from liftpy.cli.pulse import pulse
 from liftpy.cli.screen import StoppedAndSaid, note, say, show, show_json
@@ -20,28 +21,35 @@ INTERRUPTED = 130
 
 
 def explore_model(
-    model: str, sizes: dict[str, int], db: Path, *, json: bool, **settings: Any
+    model: str,
+    sizes: dict[str, int],
+    db: Path,
+    *,
+    channels_last: bool | None,
+    json: bool,
+    **settings: Any,
 ) -> None:
     """Explores the joined operations of a model; prints a table of programs with their times."""
     pulse.doing = "reading the model"
-    graph = network(model, sizes, partial=True).joined().graph
+    found = network(model, sizes, partial=True)
+    graph = joined_network(found, channels_last=channels_last).graph
     if graph.unsupported:
         note(f"note: {plural(len(graph.unsupported), 'node')} without a program are left out")
     try:
-        found = explore_network(
+        explored = explore_network(
             graph, db=db, began=pulse.began, view=view_of, told=lambda t: note(str(t)), **settings
         )
     except KeyboardInterrupt:
         note(f"stopped; everything so far is in {db}. Repeat the command to continue")
         raise StoppedAndSaid(INTERRUPTED) from None
     if json:
-        show_json(found.to_json())
+        show_json(explored.to_json())
         return
-    show(table_of(found))
-    for line in summary(found):
+    show(table_of(explored))
+    for line in summary(explored):
         say(line)
-    if found.stopped:
-        note(f"{found.stopped}; repeat the command to continue")
+    if explored.stopped:
+        note(f"{explored.stopped}; repeat the command to continue")
 
 
 def view_of(turn: Turn) -> CampaignView:

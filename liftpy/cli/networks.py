@@ -10,13 +10,13 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from liftpy.cli.options import JsonFlag, SizeOption, sizes
+from liftpy.cli.options import ChannelsOption, JsonFlag, SizeOption, sizes
 from liftpy.cli.screen import say, show, show_json
 from liftpy.errors import NetworkRefused, UnknownName, a_few, plural
 from liftpy.ir.expr import Program
 from liftpy.language.text.program import show as program_text
 from liftpy.networks.graph import Graph, Operation
-from liftpy.networks.network import network
+from liftpy.networks.network import Network, network
 
 JOINED = ".."
 """What is between the first and the last node in the name of a joined operation."""
@@ -37,11 +37,12 @@ def show_network(
     joined: Annotated[
         bool, typer.Option("--joined", help="Join operations as `explore MODEL` does.")
     ] = False,
+    channels_last: ChannelsOption = None,
     json: JsonFlag = False,
 ) -> None:
     """The operations of an ONNX model: operator, shapes, program, bytes; what is unsupported."""
     found = network(model, sizes(size), partial=True)
-    graph = found.joined().graph if joined else found.graph
+    graph = joined_network(found, channels_last=channels_last).graph if joined else found.graph
     if json:
         show_json(as_data(graph))
         return
@@ -66,11 +67,16 @@ def show_network(
     for line in summary(graph):
         say(line)
     if not joined:
-        fewer = found.joined()
+        fewer = joined_network(found, channels_last=channels_last)
         say(
             f"joined: {plural(len(fewer), 'operation')}, "
             f"{plural(len(fewer.graph.programs), 'distinct program')} (--joined lists them)"
         )
+
+
+def joined_network(found: Network, *, channels_last: bool | None = None) -> Network:
+    """The network as commands explore and plan it: with operations joined, channels last or not."""
+    return (found if channels_last is False else found.channels_last()).joined()
 
 
 def shapes(graph: Graph, operation: Operation) -> str:
@@ -170,7 +176,7 @@ def program_of_node(file: str, node: str, given: Mapping[str, int]) -> Program:
             f"its nodes are: {known}\n  `liftpy network {file}` lists them"
         )
     joined = JOINED in node and all(o.name != node for o in found)
-    operation = (found.joined() if joined else found)[node]
+    operation = (joined_network(found) if joined else found)[node]
     if operation.program is None:
         raise NetworkRefused(f"no program for {operation.unsupported}")
     return operation.program

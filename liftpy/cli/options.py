@@ -122,6 +122,14 @@ SizeOption = Annotated[
         "--size", metavar="NAME=NUMBER", help="A number for an open size; may be repeated."
     ),
 ]
+ChannelsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--channels-last/--declared-order",
+        help="Whether images between the operations of a model have their channels innermost, as "
+        "they have by default, or where the model declares them (docs/networks.md).",
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", metavar="S", help="Seed of the random draws.")]
 SamplerOption = Annotated[
     SamplerName,

@@ -15,7 +15,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from liftpy.cli.arguments import PLAN
-from liftpy.cli.options import DeviceName, JsonFlag, SizeOption, sizes
+from liftpy.cli.networks import joined_network
+from liftpy.cli.options import ChannelsOption, DeviceName, JsonFlag, SizeOption, sizes
 from liftpy.cli.screen import note, say, show, show_json
 from liftpy.errors import ArgumentRefused, plural
 from liftpy.explore.report.wording import in_bytes, in_time
@@ -50,6 +51,7 @@ def plan_model(
             "--memory-limit", metavar="BYTES", min=1, help="Limit on the arena and the constants."
         ),
     ] = None,
+    channels_last: ChannelsOption = None,
     device: DeviceName = None,
     output: Annotated[
         Path | None,
@@ -62,7 +64,7 @@ def plan_model(
         raise typer.BadParameter(
             f"{output} does not end in {PLAN}, by which `run` knows a plan", param_hint="--output"
         )
-    joined = network(model, sizes(size)).joined()
+    joined = joined_network(network(model, sizes(size)), channels_last=channels_last)
     found = joined.plan(db or (), device=device, memory_limit=memory_limit)
     plan = found.timed()
     if output is not None:

@@ -78,12 +78,15 @@ class Reordering:
     def is_read_first(self, name: str, found: dict[str, Any]) -> bool:
         """Whether a tensor with channels last is also needed in the declared order."""
         tensor = self.source.tensors[name]
-        return tensor.result or any(found[reader] is None for reader in tensor.readers)
+        return tensor.result or any(
+            found[reader] is None or any(o.tensor == name and not o.last for o in found[reader][1])
+            for reader in tensor.readers
+        )
 
     # --- which operations -------------------------------------------------------------------------
 
-    def program(self, operation: Operation) -> tuple[Program, tuple[str, ...]] | None:
-        """The program of an operation with channels last and its tensors; None if it stays."""
+    def program(self, operation: Operation) -> tuple[Program, tuple[Operand, ...]] | None:
+        """The program of an operation with channels last and its inputs; None if it stays."""
         entry = REGISTRY.get(operation.operator)
         if operation.program is None or entry is None or entry.orders == "declared":
             return None
@@ -92,13 +95,16 @@ class Reordering:
         images = [n for n in operation.inputs if tensors[n].value is None]
         follows = any(n in self.last for n in images)
         if any(len(shape) != RANK for shape in shapes) or not (
-            follows or (operation.operator == "Conv" and len(tensors[images[0]].shape) == RANK)
+            follows
+            or (operation.operator == "Conv" and len(tensors[operation.inputs[0]].shape) == RANK)
         ):
             return None
-        node = described(self.source, operation)
+        node = described(self.source, operation, entry)
         if entry.orders == "last" and not all(o.last for o in node.operands[:1] if o is not None):
             return None
         data = entry.data(node)
+        if {o.tensor for o in data if o.last} & {o.tensor for o in data if not o.last}:
+            return None  # kernels that are the images, too
         key = operation.operator, node.version, str(node.attributes), id(operation.program)
         try:
             if key not in self.programs:
@@ -107,17 +113,17 @@ class Reordering:
         except Declined:
             return None
         self.last |= {*operation.outputs}
-        return self.programs[key], tuple(o.tensor for o in data)
+        return self.programs[key], tuple(data)
 
     # --- the changed operations -------------------------------------------------------------------
 
-    def reordered(self, operation: Operation, made: Program, inputs: tuple[str, ...]) -> Operation:
+    def reordered(
+        self, operation: Operation, made: Program, inputs: tuple[Operand, ...]
+    ) -> Operation:
         """An operation with channels last, after the changes of what it reads."""
         renamed: dict[str, str] = {}
-        for name in inputs:
-            tensor = self.source.tensors[name]
-            if tensor.value is None and len(tensor.shape) == RANK:
-                renamed[name] = self.stored[name] if name in self.last else self.in_order(name)
+        for name in (o.tensor for o in inputs if o.last):
+            renamed[name] = self.stored[name] if name in self.last else self.in_order(name)
         renamed |= {n: self.stored[n] for n in operation.outputs}
         node = library.node_from(operation.node)
         for names in (node.input, node.output):
@@ -129,7 +135,7 @@ class Reordering:
 
         return replace(
             operation,
-            inputs=all_of(inputs),
+            inputs=all_of(o.tensor for o in inputs),
             outputs=all_of(operation.outputs),
             reads=all_of(operation.reads),
             writes=all_of(operation.writes),
@@ -199,8 +205,11 @@ class Reordering:
         return found
 
 
-def described(graph: Graph, operation: Operation) -> Node:
-    """What a builder sees of an operation if images that are not constant have channels last."""
+def described(graph: Graph, operation: Operation, entry: Entry) -> Node:
+    """What a builder sees of an operation if the images that it reads have channels last.
+
+    They are its first input; of an operator for any order, all inputs of rank 4 but constants.
+    """
     node = library.node_from(operation.node)
     schema = library.schema_of(node, graph.opsets)
     operands: list[Operand | None] = []
@@ -211,7 +220,8 @@ def described(graph: Graph, operation: Operation) -> Node:
         tensor = graph.tensors[name]
         declared = schema.inputs[min(k, len(schema.inputs) - 1)]
         variadic = k >= len(schema.inputs) - 1 and declared.option.name == "Variadic"
-        images = tensor.value is None and len(tensor.declared_shape) == RANK
+        read = k == 0 or entry.orders == "any"
+        images = read and tensor.value is None and len(tensor.declared_shape) == RANK
         operands.append(
             Operand(
                 f"{declared.name}_{k}" if variadic else declared.name,

@@ -79,15 +79,21 @@ def test_joined_operations_are_listed_with_their_nodes(liftpy, file, monkeypatch
     monkeypatch.setenv("COLUMNS", "200")
     said = liftpy("network", file)
     assert "joined: 6 operations, 6 distinct programs (--joined lists them)" in said.out
-    said = liftpy("network", file, "--joined")
+    said = liftpy("network", file, "--joined", "--declared-order")
     nodes = [line.split()[:2] for line in said.out.splitlines()[1:4]]
     assert nodes == [["conv1", "Conv"], ["norm1", "BatchNormalization"], ["relu1", "Relu"]]
     assert "6 operations, 6 distinct programs, opset 21" in said.out
     found = liftpy("network", file, "--joined", "--json").json
     assert found["operations"][0]["node"] == "conv1..relu1"
-    assert found["operations"][0]["parts"] == ["conv1", "norm1", "relu1"]
+    assert found["operations"][0]["parts"] == ["x/channels_last", "conv1", "norm1", "relu1"]
     shown = liftpy("show", f"{file}:conv1..relu1")
-    assert shown.out.startswith("def conv_batch_normalization_relu(")
+    assert shown.out.startswith("def transpose_conv_batch_normalization_relu(")
+
+
+def test_an_order_of_axes_is_for_networks(liftpy, file):
+    said = liftpy("explore", f"{file}:conv1", "--declared-order")
+    assert said.code == 2
+    assert "it is for a whole network, model.onnx" in said.err
 
 
 def activations():

@@ -89,6 +89,7 @@ MODELS = {
     "mean of images": one("GlobalAveragePool", shape=(1, 4, 1, 1)),
     "largest of images": one("GlobalMaxPool", shape=(2, 4, 1, 1), batch=2),
     "groups": one("Conv", "c g", (1, 6, ROWS, COLUMNS), g=some(RNG, 6, 2, 1, 1), group=2),
+    "kernels that are an input": one("Conv", "c g", (1, 6, 4, 5), [value("g", [6, 4, 2, 3])]),
     "depthwise": one(
         "Conv",
         "c g b",
@@ -112,6 +113,14 @@ MODELS = {
         ],
         IMAGE,
     ),
+    "kernels that another convolution computes": after_convolution(
+        [node("Conv", "r c", "y", "last")],
+        [1, 1, 2, 3],
+        [value("r", [1, 4, 6, 9])],
+    ),
+    "kernels that are the images": after_convolution(
+        [node("Conv", "c c", "y", "last")], [1, 1, 1, 1]
+    ),
     "scales from a mean": after_convolution(
         [
             node("GlobalAveragePool", "c", "p", "pool"),
@@ -123,7 +132,11 @@ MODELS = {
 }
 
 
-DECLARED = {"an operator of the declared order", "a slope of each channel"}
+DECLARED = {
+    "an operator of the declared order",
+    "a slope of each channel",
+    "kernels that are the images",
+}
 """The models whose last node has a program for the declared order only."""
 
 
