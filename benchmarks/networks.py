@@ -1,11 +1,13 @@
 """Times networks with random weights: liftpy's plans and ONNX Runtime, in turns.
 
     python benchmarks/networks.py NETWORK [--size N] [--db FOLDER] [--explore SECONDS] [--repeats N]
+        [--declared-order]
 
-NETWORK is squeezenet, mobilenet or resnet50; --size is the height and width of the image. The
-operations are joined, and explored for so many seconds with the defaults of `liftpy explore`. The
-plan chooses among the candidates that the campaigns of the folder have measured; without any, each
-operation has its first candidate. The outputs are compared with ONNX Runtime's, if it is installed.
+NETWORK is a name of `NETWORKS`; --size is the height and width of the image. Images have their
+channels last between operations, unless in declared order. The operations are joined, and explored
+for so many seconds with the defaults of `liftpy explore`. The plan chooses among the candidates
+that the campaigns of the folder have measured; without any, each operation has its first candidate.
+The outputs are compared with ONNX Runtime's, if it is installed.
 """
 
 from __future__ import annotations
@@ -67,9 +69,15 @@ class Building:
     def pool(self, x: str) -> str:
         return self.node("MaxPool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
 
+    def dense(self, x: str, before: int, after: int) -> str:
+        return self.node("Gemm", [x, self.weight(after, before), self.weight(after)], transB=1)
+
     def model(self, y: str, size: int, name: str) -> Any:
         pooled = self.node("GlobalAveragePool", [y])
-        self.nodes.append(helper.make_node("Flatten", [pooled], ["y"], name="flatten"))
+        return self.flattened(pooled, size, name)
+
+    def flattened(self, y: str, size: int, name: str) -> Any:
+        self.nodes.append(helper.make_node("Flatten", [y], ["y"], name="flatten"))
         image = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, size, size])
         result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, None])
         graph = helper.make_graph(self.nodes, name, [image], [result], self.weights)
@@ -119,10 +127,45 @@ def resnet50(size: int) -> Any:
     return b.model(b.conv(x, (before, 1000), 1, relu=False), size, "resnet50")
 
 
+def mobilenet2(size: int) -> Any:
+    """MobileNet v2: 1x1 to more channels, depthwise 3x3, 1x1 to fewer, beside a shortcut."""
+    b = Building()
+    x, before = b.conv("x", (3, 32), 3, 2), 32
+    for factor, after, count, first in [
+        (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    ]:  # fmt: skip
+        for k in range(count):
+            stride, width = first if k == 0 else 1, factor * before
+            wide = b.conv(x, (before, width), 1) if factor > 1 else x
+            deep = b.conv(wide, (width, width), 3, stride, groups=width)
+            narrow = b.conv(deep, (width, after), 1, relu=False)
+            x = b.node("Add", [x, narrow]) if stride == 1 and before == after else narrow
+            before = after
+    x = b.conv(x, (before, 1280), 1)
+    return b.model(b.conv(x, (1280, 1000), 1, relu=False), size, "mobilenet2")
+
+
+def vgg16(size: int) -> Any:
+    """VGG-16: 3x3, and three dense layers."""
+    b = Building()
+    x, before = "x", 3
+    for width, count in [(64, 2), (128, 2), (256, 3), (512, 3), (512, 3)]:
+        for _ in range(count):
+            x, before = b.conv(x, (before, width), 3), width
+        x = b.node("MaxPool", [x], kernel_shape=[2, 2], strides=[2, 2])
+    x, before = b.node("Flatten", [x]), before * (size // 32) ** 2
+    for width in (4096, 4096):
+        x, before = b.node("Relu", [b.dense(x, before, width)]), width
+    return b.flattened(b.dense(x, before, 1000), size, "vgg16")
+
+
 NETWORKS: dict[str, Callable[[int], Any]] = {
     "squeezenet": squeezenet,
     "mobilenet": mobilenet,
+    "mobilenet2": mobilenet2,
     "resnet50": resnet50,
+    "vgg16": vgg16,
 }
 
 
@@ -133,11 +176,13 @@ def main() -> None:
     parser.add_argument("--db", type=Path, default=None)
     parser.add_argument("--explore", type=float, default=0)
     parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--declared-order", action="store_true")
     given = parser.parse_args()
     if given.explore and given.db is None:
         parser.error("--explore needs --db, the folder for the campaigns")
     model = NETWORKS[given.network](given.size)
-    net = lp.network(model).joined()
+    net = lp.network(model)
+    net = (net if given.declared_order else net.channels_last()).joined()
     if given.explore:
         explored = net.explore(db=given.db, time_limit=given.explore)
         print(f"{len(net)} operations; the sum of the best times is {explored.total:.3f} ms")
