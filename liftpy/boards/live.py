@@ -54,19 +54,16 @@ BATCH = 16
 LATE = 124
 """The exit code of the runner if a candidate took too long (`guard.h`)."""
 
-KILLED = 128
-"""Exit codes above are those of a program that a signal ended."""
+KILLED = 128  # exit codes above are those of a program that a signal ended
 
-SILENCE = 30.0
-"""Seconds beyond a candidate's limit after which a silent board is lost."""
+SILENCE = 30.0  # seconds beyond a candidate's limit after which a silent board is lost
 
 RETRIES = 8
 LONGEST_WAIT = 60.0
 LOST_WITH = 5
 """How many links may be lost while a candidate runs, before it is given up."""
 
-BEFORE = 100
-"""The lines that a board may print before its results, such as those of a login script."""
+BEFORE = 100  # lines that a board may print before its results: those of a login script
 
 
 @dataclass(frozen=True)
@@ -365,6 +362,8 @@ class BoardPool:
             line = run.output.line(min(silence, self._limits.deadline.left))
         except queue.Empty:
             self._limits.deadline.refuse_if_over("candidates were measured on the board")
+            if run.output.has_said_more():
+                return
             raise Lost(f"it printed nothing for {silence:.0f} s") from None
         if line is None:
             raise Lost(run.output.said() or "the output ended before that of the board")
@@ -380,6 +379,9 @@ class BoardPool:
                     "login there must not print anything"
                 )
         elif line.startswith("# begin ") and rest in run.jobs:
+            if "bundle" not in run.reader.said:
+                what = "prints no '# bundle' before a candidate: is it of another version?"
+                raise BoardRefused(f"the runner of {self._link.address} {what}")
             run.current = run.jobs[rest]
             self._begin(run.current)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import subprocess
 import threading
@@ -21,6 +22,7 @@ class Output:
     def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
         self._process = process
         self._errors = errors
+        self._heard = 0
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -40,6 +42,12 @@ class Output:
         """The next line without its end; None at the end. queue.Empty if none arrives in time."""
         found = self._lines.get(timeout=seconds)
         return None if found is None else found.decode(errors="replace").rstrip("\r\n")
+
+    def has_said_more(self) -> bool:
+        """Whether the error output has grown since the last call: a run that waits says so."""
+        size = os.fstat(self._errors.fileno()).st_size
+        more, self._heard = size > self._heard, size
+        return more
 
     def said(self) -> str:
         """What the command printed on its error output."""

@@ -391,9 +391,11 @@ def test_one_run_at_a_time_holds_a_lock(board, three, tmp_path):
     with lock.open("w") as held:
         fcntl.lockf(held, fcntl.LOCK_EX)
         command = [str(board), "--bundle", str(folder), "--device", "portable", "--lock", str(lock)]
-        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        with pytest.raises(subprocess.TimeoutExpired):
-            waiting.wait(0.3)
+        pipe = subprocess.PIPE
+        waiting = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
+        said = waiting.stderr.readline() if waiting.stderr is not None else ""
+        assert said == f"board: waiting for another run, which holds {lock}\n"
+        assert waiting.poll() is None
         fcntl.lockf(held, fcntl.LOCK_UN)
         printed, _ = waiting.communicate(timeout=300)
     assert printed.endswith("# end 3\n")

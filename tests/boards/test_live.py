@@ -2,12 +2,15 @@
 
 import os
 import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from liftpy.boards.link import Link
 from liftpy.boards.live import Board
+from liftpy.boards.output import Output
 from liftpy.boards.transports import transport_of
 from liftpy.errors import BoardRefused
 from liftpy.explore.exploring import explore
@@ -148,6 +151,37 @@ def test_the_rows_of_a_hot_board_are_disturbed(beside, tmp_path):
     hot = script(beside / "hot", HOT.format(folder=tmp_path))
     rows = rows_of(tmp_path / "a.db", Board(commands(beside, f'[{hot}, "{{command}}"]'), batch=5))
     assert [row.disturbed for row in rows] == [False] * 5 + [True] * 5 + [False] * 2
+
+
+UNNAMED = """#!/bin/sh
+unset OCL_ICD_VENDORS
+case "$1" in *--lock*) sh -c "$1" | sed "/^# bundle/d";; *) exec sh -c "$1";; esac
+"""
+
+
+def test_a_runner_that_does_not_name_its_bundle_is_refused(beside, tmp_path):
+    address = commands(beside, f'[{script(beside / "unnamed", UNNAMED)}, "{{command}}"]')
+    with pytest.raises(BoardRefused, match="prints no '# bundle' before a candidate"):
+        rows_of(tmp_path / "a.db", Board(address, batch=5))
+
+
+def test_what_a_run_says_while_it_waits_is_a_sign_of_life():
+    with tempfile.TemporaryFile() as errors:
+        pipe = subprocess.PIPE
+        command = ["sh", "-c", "read x; echo waiting >&2; echo said; read x"]
+        process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=errors, start_new_session=True
+        )
+        output = Output(process, errors)
+        assert not output.has_said_more()
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        assert output.line(300.0) == "said"
+        assert output.has_said_more()
+        assert not output.has_said_more()
+        process.stdin.close()
+        output.close()
 
 
 RESTARTING = """#!/bin/sh

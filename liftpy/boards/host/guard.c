@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "text.h"
+
+enum { WAITING = 10 }; /* seconds between two lines of a run that waits: liftpy knows it lives */
 
 static void end(int signal)
 {
@@ -31,10 +34,12 @@ void hold(const char *file)
         give_up("%s cannot be written: %s", file, strerror(errno));
     whole.l_type = F_WRLCK;
     whole.l_whence = SEEK_SET;
-    while (fcntl(descriptor, F_SETLKW, &whole)) {
-        if (errno == EINTR)
-            continue;
-        give_up("%s cannot be locked: %s", file, strerror(errno));
+    for (unsigned tries = 0; fcntl(descriptor, F_SETLK, &whole); tries++) {
+        if (errno != EACCES && errno != EAGAIN && errno != EINTR)
+            give_up("%s cannot be locked: %s", file, strerror(errno));
+        if (tries % WAITING == 0)
+            fprintf(stderr, "board: waiting for another run, which holds %s\n", file);
+        sleep(1);
     }
 }
 
