@@ -9,7 +9,7 @@ import pytest
 import liftpy as lp
 from liftpy.boards.link import RUNNER, Answer, Link, Machine, built_here
 from liftpy.boards.live import Board, BoardExecutor, BoardPool, Run, chosen
-from liftpy.boards.results import ResultsReader
+from liftpy.boards.results import FORMAT, ResultsReader
 from liftpy.boards.transports import transport_of
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.distributed.sites import site_of
@@ -78,11 +78,12 @@ def pool(retries: int = 8) -> BoardPool:
     return BoardPool(on, Setup(text, DEFAULT_DEVICE, given, wanted), Limits(60.0), None)
 
 
-def reading(text: str, times: int) -> None:
+def reading(text: str, times: int, *keys: str) -> None:
+    """Reads lines of a board that was sent candidates with these keys."""
     made = pool()
     reader = ResultsReader(Path(ADDRESS), "", partial=True)
     sha = "0" * 64
-    made._run = Run({}, sha, Allowance(60.0), Said(text), reader)
+    made._run = Run(dict.fromkeys(keys), sha, Allowance(60.0), Said(text), reader)
     for _ in range(times):
         made._step(made._run)
 
@@ -150,6 +151,7 @@ CASES: dict[str, Callable[[Path], object]] = {
     "board_with_an_unknown_host_key": lambda _: pool()._lost("Host key verification failed."),
     "board_that_prints_something_else": lambda _: reading("Welcome\n" * 101, 101),
     "board_with_a_row_of_no_candidate": lambda _: reading(printed(row()), 7),
+    "board_that_names_no_bundle": lambda _: reading(f"{FORMAT}\n# begin abc", 2, "abc"),
     "board_of_another_device": lambda _: reading(printed(row(), device=OTHER), 4),
     "board_with_a_device_of_python": lambda _: site_of(
         DEFAULT_DEVICE, None, None, 1.0, Board(ADDRESS)
