@@ -1,6 +1,6 @@
 """The scalars that code reads: what they are computed from, and the variables they depend on.
 
-Like the terms of `liftpy.views.access`, but for sizes that may be open.
+Like the terms of `liftpy.views.terms`, but for sizes that may be open.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from liftpy.ir.types import I32
 from liftpy.loops.stepping import Stepping
 from liftpy.loops.viewing import Env
 from liftpy.primitives import ReduceByIndexSeq
-from liftpy.views.access import Load, Space, Term
+from liftpy.views.terms import Load, Space, Term
 
 
 def by_index(

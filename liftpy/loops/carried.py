@@ -17,7 +17,7 @@ from liftpy.loops.stepping import Stepping, memories_of, vectors
 from liftpy.loops.viewing import Env
 from liftpy.primitives import IterateSeq, ScanSeq, Slide, SlideSeq
 from liftpy.primitives.map import array_of
-from liftpy.views.access import Load
+from liftpy.views.terms import Load
 
 
 def accumulate(

@@ -32,7 +32,8 @@ from liftpy.primitives import (
 )
 from liftpy.primitives.output import through
 from liftpy.primitives.work import computes
-from liftpy.views.access import Load, is_known
+from liftpy.views.access import is_known
+from liftpy.views.terms import Load
 
 
 class Emitter(Stepping):

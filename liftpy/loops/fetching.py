@@ -23,7 +23,7 @@ from liftpy.loops.tree import (
     statements_in,
     with_blocks,
 )
-from liftpy.views.access import Memory
+from liftpy.views.terms import Memory
 
 
 def fetched_ahead(block: Block) -> Block:

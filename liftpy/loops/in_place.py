@@ -19,7 +19,8 @@ from liftpy.ir.nat import nat, var
 from liftpy.loops.nest import Assign, Bind, Loop, Nest, Restore, Snapshot, Statement, old
 from liftpy.loops.substitute import rebuilt
 from liftpy.primitives.vector import MAX_LANES
-from liftpy.views.access import AccessReader, Load, Memory, Term
+from liftpy.views.access import AccessReader
+from liftpy.views.terms import Load, Memory, Term
 
 #: Adjacent places: the first, and their number.
 Run: TypeAlias = tuple[int, int]

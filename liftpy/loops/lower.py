@@ -10,7 +10,8 @@ from liftpy.kernels.chain import Kernel
 from liftpy.loops.emit import Emitter, Env
 from liftpy.loops.nest import Nest
 from liftpy.loops.tree import Block
-from liftpy.views.access import Allocate, Memory, memory_view
+from liftpy.views.access import Allocate, memory_view
+from liftpy.views.terms import Memory
 
 Sizes = tuple[int, int, int]
 

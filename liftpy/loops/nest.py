@@ -1,6 +1,6 @@
 """The loop nest of a kernel as it is lowered: loops, variables and stores of terms.
 
-A computed value is a term of the views (`liftpy.views.access`): a graph, whose parts may be
+A computed value is a term of the views (`liftpy.views.terms`): a graph, whose parts may be
 mentioned often. A nest has every loop of the expression, each once. Private memory is indexed by
 their counters; `liftpy.loops.unroll` changes that. What a step of a fold reads of its accumulator
 is a snapshot; `liftpy.loops.in_place` removes snapshots. A part that a term mentions more than once
@@ -17,7 +17,8 @@ from typing import NamedTuple, TypeAlias
 
 from liftpy.errors import TypeRefused
 from liftpy.loops.tree import Barrier
-from liftpy.views.access import AccessReader, Lanes, Load, Memory, Term
+from liftpy.views.access import AccessReader
+from liftpy.views.terms import Lanes, Load, Memory, Term
 
 MOST_STATEMENTS = 10_000
 """The most statements of a kernel that become code: drivers take minutes for fewer."""

@@ -26,7 +26,8 @@ from liftpy.loops.nest import (
     terms_in,
 )
 from liftpy.loops.substitute import rebuilt
-from liftpy.views.access import AccessReader, Load, Memory, Term
+from liftpy.views.access import AccessReader
+from liftpy.views.terms import Load, Memory, Term
 
 LOCAL_ID = "lid"
 

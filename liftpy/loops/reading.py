@@ -47,8 +47,8 @@ from liftpy.loops.tree import (
     VectorSlice,
 )
 from liftpy.loops.tree import Value as Code
-from liftpy.views.access import (
-    AccessReader,
+from liftpy.views.access import AccessReader
+from liftpy.views.terms import (
     Apply,
     Choice,
     Constant,

@@ -30,7 +30,7 @@ from liftpy.loops.tree import (
     Value,
     VectorSlice,
 )
-from liftpy.views.access import Memory
+from liftpy.views.terms import Memory
 
 INDENT = "  "
 

@@ -19,7 +19,7 @@ from liftpy.ir.operators import OPERATORS
 from liftpy.ir.types import FLOATS, INTEGERS, ScalarType, integer_range
 from liftpy.loops.terms import tests_of
 from liftpy.loops.tree import RangeTest
-from liftpy.views.access import Apply, Choice, Constant, Load, Term
+from liftpy.views.terms import Apply, Choice, Constant, Load, Term
 
 
 def neutral(op: str, t: ScalarType) -> float | None:

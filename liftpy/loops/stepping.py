@@ -12,7 +12,7 @@ from liftpy.loops.nest import Assign, Loop
 from liftpy.loops.tree import Barrier
 from liftpy.loops.viewing import Viewing
 from liftpy.primitives import MapGlb, MapLcl, MapSeq, MapSeqAhead, MapSeqUnroll, MapWrg
-from liftpy.views.access import Load, Memory
+from liftpy.views.terms import Load, Memory
 
 
 class Vector(Pull):

@@ -18,7 +18,7 @@ from liftpy.loops.terms import (
     where_fails,
 )
 from liftpy.loops.tree import All, Barrier, Block, For, If, RangeTest, Store
-from liftpy.views.access import Choice, Condition, Constant, Load, Memory, Term
+from liftpy.views.terms import Choice, Condition, Constant, Load, Memory, Term
 
 
 def stored(nest: Nest) -> Block:

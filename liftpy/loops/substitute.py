@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from liftpy.ir.nat import Nat, Var, var
-from liftpy.views.access import AccessReader, Apply, Choice, FromIndex, Lanes, Load, Term, Variable
+from liftpy.views.access import AccessReader
+from liftpy.views.terms import Apply, Choice, FromIndex, Lanes, Load, Term, Variable
 
 #: The replacement of a name: a number for a counter, a term for a variable.
 By: TypeAlias = int | Term

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from liftpy.ir.nat import Atom, Extreme, Nat, Remainder, Var, atom, nat, product, var
 from liftpy.loops.tree import All, RangeTest
-from liftpy.views.access import Choice, Inside, Term
+from liftpy.views.terms import Choice, Inside, Term
 
 
 def repeated(term: Term) -> set[Term]:

@@ -16,7 +16,7 @@ from typing import ClassVar, TypeAlias
 from liftpy.ir.lazy import lazy
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import F32, ScalarType
-from liftpy.views.access import Memory
+from liftpy.views.terms import Memory
 
 # --- expressions ----------------------------------------------------------------------------------
 

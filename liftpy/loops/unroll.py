@@ -25,7 +25,7 @@ from liftpy.loops.nest import (
     too_long,
 )
 from liftpy.loops.substitute import Substitution
-from liftpy.views.access import Term, Variable
+from liftpy.views.terms import Term, Variable
 
 
 def unrolled(nest: Nest) -> Nest:

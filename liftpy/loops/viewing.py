@@ -53,16 +53,8 @@ from liftpy.primitives import (
     ToGlobal,
     ToLocal,
 )
-from liftpy.views.access import (
-    AccessReader,
-    Lanes,
-    Memory,
-    Term,
-    Variable,
-    is_known,
-    leaf,
-    memory_view,
-)
+from liftpy.views.access import AccessReader, is_known, leaf, memory_view
+from liftpy.views.terms import Lanes, Memory, Term, Variable
 
 Env = dict[Param, Value]
 

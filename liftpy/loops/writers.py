@@ -16,7 +16,7 @@ from liftpy.ir.nat import Nat, var
 from liftpy.loops.bounds import CodePlace, accesses
 from liftpy.loops.lower import LoopKernel
 from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
-from liftpy.views.access import Memory
+from liftpy.views.terms import Memory
 
 
 @dataclass(frozen=True)

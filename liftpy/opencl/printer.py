@@ -43,7 +43,7 @@ from liftpy.loops.tree import (
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vector_type
 from liftpy.opencl.indices import MAX_INT, index_c, magnitude
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c
-from liftpy.views.access import Memory
+from liftpy.views.terms import Memory
 
 INDENT = "  "
 

@@ -9,226 +9,25 @@ no index laws of its own, except how a data-dependent index is kept inside its a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from liftpy.errors import InternalError
-from liftpy.ir.lazy import lazy
 from liftpy.ir.nat import ZERO, Nat, NatLike, greatest, least, nat, var
 from liftpy.ir.operators import operator_type
 from liftpy.ir.pull import ByName, Known, Parts, Pull, Value, known
 from liftpy.ir.types import I32, ArrayType, ScalarType, TupleType, Type, VectorType
-
-Space: TypeAlias = Literal["global", "local", "private"]
-NO_NAMES: frozenset[str] = frozenset()
-NO_LOADS: frozenset[Load] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """An array of scalars in one address space. `writable` is false if the kernel only reads it."""
-
-    name: str
-    space: Space
-    scalar: ScalarType
-    length: int
-    writable: bool = True
-
-    def __hash__(self) -> int:
-        return hash(self.name)  # names are unique in a kernel
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """The scalar at an index of a memory; as a target, the location of a store.
-
-    With a `snapshot`, the value at the time when that snapshot was taken (loops/nest.py).
-    """
-
-    memory: Memory
-    index: Nat
-    snapshot: int = 0
-    parts: ClassVar[tuple[Term, ...]] = ()
-
-    @property
-    def type(self) -> ScalarType:
-        """The scalar type."""
-        return self.memory.scalar
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of the variables in the code that the term depends on."""
-        return self.index.names()
-
-    @property
-    def stable(self) -> bool:
-        """Whether the term reads only memory that the kernel never writes."""
-        return not self.memory.writable and self.memory.space == "global"
-
-    @property
-    def snapshots(self) -> frozenset[Load]:
-        """The loads from snapshots in the term."""
-        return frozenset((self,)) if self.snapshot else NO_LOADS
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Constant:
-    """A literal."""
-
-    value: float | bool
-    type: ScalarType
-    parts: ClassVar[tuple[Term, ...]] = ()
-    names: ClassVar = NO_NAMES
-    snapshots: ClassVar = NO_LOADS
-    stable: ClassVar = True
-
-
-@dataclass(frozen=True, eq=False)
-class Apply:
-    """A scalar operator applied."""
-
-    op: str
-    args: tuple[Term, ...]
-    type: ScalarType
-
-    @property
-    def parts(self) -> tuple[Term, ...]:
-        """The terms that it is computed from."""
-        return self.args
-
-    @lazy
-    def names(self) -> frozenset[str]:
-        """See `Load.names`."""
-        return NO_NAMES.union(*(a.names for a in self.args))
-
-    @lazy
-    def snapshots(self) -> frozenset[Load]:
-        """See `Load.snapshots`."""
-        return NO_LOADS.union(*(a.snapshots for a in self.args))
-
-    @lazy
-    def stable(self) -> bool:
-        """See `Load.stable`."""
-        return all(a.stable for a in self.args)
-
-
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """The condition `0 <= index < length`; a bound that always holds is not tested."""
-
-    index: Nat
-    length: Nat
-    test_low: bool
-    test_high: bool
-
-
-#: A condition: decided, or to be tested at run time.
-Condition: TypeAlias = bool | Inside
-
-
-@dataclass(frozen=True, slots=True)
-class FromIndex:
-    """An index as a number."""
-
-    index: Nat
-    type: ScalarType
-    parts: ClassVar[tuple[Term, ...]] = ()
-    snapshots: ClassVar = NO_LOADS
-    stable: ClassVar = True
-
-    @property
-    def names(self) -> frozenset[str]:
-        """See `Load.names`."""
-        return self.index.names()
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """`then` if the condition holds, else `otherwise`."""
-
-    condition: Inside
-    then: Term
-    otherwise: Term
-
-    @property
-    def parts(self) -> tuple[Term, ...]:
-        """See `Apply.parts`."""
-        return self.then, self.otherwise
-
-    @property
-    def type(self) -> ScalarType:
-        """The scalar type."""
-        return self.then.type
-
-    @lazy
-    def names(self) -> frozenset[str]:
-        """See `Load.names`."""
-        return self.condition.index.names() | self.then.names | self.otherwise.names
-
-    @lazy
-    def snapshots(self) -> frozenset[Load]:
-        """See `Load.snapshots`."""
-        return self.then.snapshots | self.otherwise.snapshots
-
-    @lazy
-    def stable(self) -> bool:
-        """See `Load.stable`."""
-        return self.then.stable and self.otherwise.stable
-
-
-@dataclass(frozen=True, eq=False)
-class Lanes:
-    """A fold, such as a sum, over the lanes of a vector term; see `reduceVec`.
-
-    `step` is the result of a step on the variables `total` and `element`.
-    """
-
-    init: Term
-    vector: Term
-    lane: str
-    width: int
-    total: Variable
-    element: Variable
-    step: Term
-    type: ScalarType
-    stable: ClassVar = False  # terms that may be read under a condition are not folded by lanes
-
-    @property
-    def parts(self) -> tuple[Term, ...]:
-        """See `Apply.parts`."""
-        return self.init, self.vector
-
-    @lazy
-    def names(self) -> frozenset[str]:
-        """See `Load.names`."""
-        own = {self.total.name, self.element.name}
-        return self.init.names | self.vector.names | (self.step.names - own)
-
-    @lazy
-    def snapshots(self) -> frozenset[Load]:
-        """See `Load.snapshots`."""
-        return self.init.snapshots | self.vector.snapshots | self.step.snapshots
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A constant variable of the code with `width` lanes, or one of its lanes."""
-
-    name: str
-    type: ScalarType
-    width: int = 1
-    lane: int | None = None
-    parts: ClassVar[tuple[Term, ...]] = ()
-    snapshots: ClassVar = NO_LOADS
-    stable: ClassVar = True
-
-    @property
-    def names(self) -> frozenset[str]:
-        """See `Load.names`."""
-        return frozenset((self.name,))
-
-
-Term: TypeAlias = Load | Constant | FromIndex | Apply | Choice | Lanes | Variable
+from liftpy.views.terms import (
+    Apply,
+    Choice,
+    Condition,
+    Constant,
+    FromIndex,
+    Inside,
+    Load,
+    Memory,
+    Term,
+    Variable,
+)
 
 
 def no_variables(_term: Term) -> str:

@@ -45,7 +45,7 @@ from liftpy.loops.tree import (
     VectorSlice,
 )
 from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
-from liftpy.views.access import Memory
+from liftpy.views.terms import Memory
 
 Array: TypeAlias = NDArray[Any]
 NOBODY, GIVEN = -2, -1  # less than each work-item

@@ -26,7 +26,7 @@ from liftpy.loops.tree import (
     Value,
     VectorSlice,
 )
-from liftpy.views.access import Memory
+from liftpy.views.terms import Memory
 from tests.loops.memories import HELD, OUTPUT, XS
 
 LOCAL = Memory("l", "local", F32, 8)

@@ -6,7 +6,7 @@ from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32
 from liftpy.loops.fetching import fetched_ahead
 from liftpy.loops.tree import Block, Cell, Fetch, For, Let, Statement, statements_in
-from liftpy.views.access import Memory
+from liftpy.views.terms import Memory
 
 X = Memory("x", "global", F32, 640, writable=False)
 Y = Memory("y", "global", F32, 640, writable=False)

@@ -11,7 +11,8 @@ from liftpy.loops.in_place import in_place
 from liftpy.loops.nest import Assign, Bind, Loop, Nest, Restore, Snapshot, Statement
 from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
-from liftpy.views.access import AccessReader, Load, Memory, Term
+from liftpy.views.access import AccessReader
+from liftpy.views.terms import Load, Memory, Term
 from tests.loops.interpreted import interpreted, nests_of
 from tests.lowered import lowered
 

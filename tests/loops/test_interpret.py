@@ -16,7 +16,7 @@ from liftpy.loops.tree import Block, Cell, Const, Let, Name, Store
 from liftpy.loops.verify import verify
 from liftpy.pipeline import PASSES, compile_program
 from liftpy.semantics.evaluate import evaluate
-from liftpy.views.access import Memory
+from liftpy.views.terms import Memory
 from tests.loops.interpret import interpret
 from tests.loops.interpreted import interpreted, nests_of
 from tests.lowered import lowered

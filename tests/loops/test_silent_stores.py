@@ -17,7 +17,8 @@ from liftpy.loops.silent import Silent, neutral
 from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.operations import DTYPES, OPERATIONS
-from liftpy.views.access import AccessReader, Apply, Choice, Constant, Load, Memory, Term
+from liftpy.views.access import AccessReader
+from liftpy.views.terms import Apply, Choice, Constant, Load, Memory, Term
 from tests.compile.test_programs import agree, run_lowered
 from tests.loops.test_unswitch import holds_at
 from tests.lowered import lowered

@@ -15,7 +15,8 @@ from liftpy.loops.unroll import unrolled
 from liftpy.loops.verify import verify
 from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
-from liftpy.views.access import AccessReader, Apply, Constant, Load, Memory, Term, Variable
+from liftpy.views.access import AccessReader
+from liftpy.views.terms import Apply, Constant, Load, Memory, Term, Variable
 from tests.loops.interpreted import interpreted, nests_of
 from tests.lowered import lowered
 

@@ -35,7 +35,7 @@ from liftpy.loops.tree import (
 from liftpy.loops.unswitch import unswitched
 from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
-from liftpy.views.access import Memory
+from liftpy.views.terms import Memory
 from tests.compile.test_programs import agree, run_lowered
 from tests.lowered import lowered
 

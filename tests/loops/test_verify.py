@@ -34,7 +34,7 @@ from liftpy.loops.tree import (
 )
 from liftpy.loops.verify import verify
 from liftpy.pipeline import compile_program
-from liftpy.views.access import Memory
+from liftpy.views.terms import Memory
 from tests.lowered import lowered
 
 TEXT = """def rows(xss: [6][8]f32) = xss |> mapWrg(0, row =>
