@@ -50,7 +50,7 @@ from liftpy.explore.space.version import VERSION
 from liftpy.ir.expr import Program
 from liftpy.language.entry import entry
 from liftpy.opencl.devices import find_device
-from liftpy.pipeline import compile_candidate
+from liftpy.pipeline import collection_paused, compile_candidate
 from liftpy.rewrite.partition import Partition, in_turn, partitions
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.families import FAMILIES
@@ -126,15 +126,16 @@ def whole_space(
 
     `made` returns the partitions to derive; the default is all of them.
     """
-    space = Space.whole(
-        program,
-        device,
-        families=families,
-        memory_limit=memory_limit,
-        max_error=max_error,
-        fixed=fixed,
-        made=made,
-    )
+    with collection_paused():
+        space = Space.whole(
+            program,
+            device,
+            families=families,
+            memory_limit=memory_limit,
+            max_error=max_error,
+            fixed=fixed,
+            made=made,
+        )
     for unit in space.units:
         least = unit.without_sizes()
         if least is not None:  # a program without kernels in its simplest form has no space
