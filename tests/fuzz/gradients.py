@@ -42,7 +42,7 @@ EXACT, NEAR = 1e-5, 1e-3  # relative to the sum of what is added: of float64, an
 SMOOTH = ("sin", "cos", "tanh")
 SHAPED = 0.3  # of the programs begin with a shape that a family looks for
 LARGEST = 1e6  # of a number of a result or a gradient: differences of larger ones say little
-ALLOWED = {"right", "refused", "constant", "overflow", "ill-conditioned"}
+ALLOWED = {"right", "refused", "constant", "overflow", "ill-conditioned", "large"}
 
 
 class Smooth(Growth):
@@ -170,7 +170,7 @@ def verdicts(seeds: Iterable[int], session: Session) -> Iterator[tuple[int, str,
     """Of each seed an outcome, and why: by its gradient in float64, and as a device computes it.
 
     `constant` is a program without an influence of its inputs, `ill-conditioned` one whose gradient
-    differs in f32 by NumPy too.
+    differs in f32 by NumPy too, and `large` one whose plain kernel has too many statements.
     """
     waiting: list[tuple[Case, Derived]] = []
     for seed in seeds:
@@ -182,7 +182,11 @@ def verdicts(seeds: Iterable[int], session: Session) -> Iterator[tuple[int, str,
         elif not any(map(np.any, found.means)):
             yield seed, "constant", ""
         else:
-            made, _ = lowered_plainly(found.gradient)
+            try:
+                made, _ = lowered_plainly(found.gradient)
+            except TypeRefused as error:
+                yield seed, "large" if "is too long" in str(error) else "wrong", str(error)
+                continue
             form = Form("plain", "over ids", found.gradient, made)
             waiting.append((Case(seed, found.gradient, form, found.given), found))
     derivations = {case.seed: found for case, found in waiting}
