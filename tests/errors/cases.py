@@ -79,7 +79,17 @@ from tests.cli.test_cli import FILES
 from tests.cli.test_cli import REFUSALS as COMMANDS
 from tests.constraints.examples import four_stages
 from tests.constraints.skeletons import doubling
-from tests.errors import boards, embedded, gradients, live, mistakes, networks, plans, transforms
+from tests.errors import (
+    boards,
+    embedded,
+    gradients,
+    live,
+    mistakes,
+    networks,
+    plans,
+    pytorch,
+    transforms,
+)
 from tests.explore.clusters import cluster
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
@@ -96,6 +106,7 @@ CASES: dict[str, Case] = (
     | mistakes.CASES
     | networks.CASES
     | plans.CASES
+    | pytorch.CASES
     | transforms.CASES
 )
 
