@@ -42,6 +42,7 @@ EXACT, NEAR = 1e-5, 1e-3  # relative to the sum of what is added: of float64, an
 SMOOTH = ("sin", "cos", "tanh")
 SHAPED = 0.3  # of the programs begin with a shape that a family looks for
 LARGEST = 1e6  # of a number of a result or a gradient: differences of larger ones say little
+REFUSED = ("contains no floating-point number", " more than once\n  add at most")
 ALLOWED = {"right", "refused", "constant", "overflow", "ill-conditioned", "large"}
 
 
@@ -143,13 +144,13 @@ class Derived:
 def derived(seed: int) -> Derived | str:
     """The gradient of a seed's program, or why there is none to judge.
 
-    `refused` is one whose results are all integers; no other is refused.
+    `refused` is one whose results are all integers, or whose border is longer than its array.
     """
     program = differentiable(seed)
     try:
         made = lp.gradient(program)
     except TypeRefused as error:
-        return "refused" if "contains no floating-point number" in str(error) else str(error)
+        return "refused" if any(why in str(error) for why in REFUSED) else str(error)
     arrays = rounded(program.params, seed)
     results = meaning(program, arrays)
     cotangents = rounded(made.params[len(program.params) :], seed + 1)
