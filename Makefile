@@ -78,8 +78,9 @@ quick: $(VENV)/.dev
 test: lint ## format, lint, types, imports, and all tests
 	$(BIN)/pytest $(PYTEST)
 
-soak: $(VENV)/.dev ## 3,000 random programs of all kinds on both runtimes; tests/fuzz/soak.json
+soak: $(VENV)/.dev ## 3,000 random programs and 1,000 gradients on both runtimes; tests/fuzz/*.json
 	PYTHONPATH=. $(BIN)/python tests/fuzz/soak.py --count $(PROGRAMS) --start $(FIRST)
+	PYTHONPATH=. $(BIN)/python tests/fuzz/gradients.py --start $(FIRST)
 
 prove: $(VENV)/.dev ## proves every primitive and every rule, now
 	$(BIN)/liftpy prove

@@ -157,6 +157,7 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.networks.network import Network, network
     from liftpy.networks.plan import Plan, load
     from liftpy.opencl.devices import devices, find_device
+    from liftpy.pytorch import torch_function
     from liftpy.rewrite import strategy
     from liftpy.rewrite.rules import RULES as rules
     from liftpy.semantics.evaluate import evaluate, evaluate_at
@@ -304,6 +305,7 @@ __all__ = [
     "to_private",
     "to_storage",
     "to_streamed",
+    "torch_function",
     "transpose",
     "u8",
     "u16",
@@ -368,6 +370,7 @@ _HOMES = {
     "rules": "liftpy.rewrite.rules:RULES",
     "show": "liftpy.semantics.sizes:show",
     "space": "liftpy.explore.exploring:space_of",
+    "torch_function": "liftpy.pytorch:torch_function",
     "to_storage": "liftpy.semantics.storage:to_storage",
     "strategy": "liftpy.rewrite.strategy",
     "stride": "liftpy.language.embedded.compound:stride",

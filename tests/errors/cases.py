@@ -72,13 +72,24 @@ from liftpy.rewrite.strategy import replay as replay_steps
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.proof_recording import entry
 from liftpy.semantics.reference import reference
+from liftpy.traffic.pooling import PoolTile, pool_counts
 from liftpy.workloads.convolution import Convolution
 from tests.cli.said import PROGRAM
 from tests.cli.test_cli import FILES
 from tests.cli.test_cli import REFUSALS as COMMANDS
 from tests.constraints.examples import four_stages
 from tests.constraints.skeletons import doubling
-from tests.errors import boards, embedded, gradients, live, mistakes, networks, plans, transforms
+from tests.errors import (
+    boards,
+    embedded,
+    gradients,
+    live,
+    mistakes,
+    networks,
+    plans,
+    pytorch,
+    transforms,
+)
 from tests.explore.clusters import cluster
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, filled
@@ -95,6 +106,7 @@ CASES: dict[str, Case] = (
     | mistakes.CASES
     | networks.CASES
     | plans.CASES
+    | pytorch.CASES
     | transforms.CASES
 )
 
@@ -229,6 +241,11 @@ def embedded_size_that_breaks_a_condition(_folder):
     lp.compile(rows, sizes={"n": 12})
 
 
+CASES |= {
+    "pooling_counts_of_a_large_window": lambda _: PoolTile((5, 2)),
+    "pooling_counts_of_no_variant": lambda _: pool_counts(PoolTile((5, 5)), "gather"),
+    "pooling_counts_with_another_mask": lambda _: pool_counts(PoolTile((5, 5)), "vadd", mask=True),
+}
 CASES["convolution_in_groups_of_another_size"] = lambda _: Convolution(3, 8, 8, 4, (3, 3), groups=2)
 
 

@@ -38,7 +38,7 @@ def said(error: BaseException, folder: Path) -> str:
         reverse=True,
     ):
         text = text.replace(part, "...")
-    text = re.sub(r"(?<=(?:cases|oards)\.py:)\d+", lambda n: "N" * len(n[0]), text)
+    text = re.sub(r"(?<=(?:cases|oards|torch)\.py:)\d+", lambda n: "N" * len(n[0]), text)
     text = re.sub(r"\b[0-9a-f]{12}\b", "0123456789ab", text)
     text = re.sub(r"\d+\.\d{6,}", "0.123456", text)  # a result, as a device rounds it
     return re.sub(r"(m|n) = \d+(?=, n|: split)", r"\1 = ...", text)  # a witness, as z3 finds it
