@@ -21,7 +21,7 @@ layers    Campaigns of `direct` for each layer, timed alternately with oneDNN's 
           PyTorch) and with im2col and OpenBLAS. Prints both ratios, and on how many layers liftpy
           is faster than each.
 products  The same for matrix products of the shapes of 1x1 convolutions, against OpenBLAS.
-borders   The fastest candidate of each value of `pad`, timed alternately.
+borders   The fastest candidate of each value of `pad`, timed alternately; `tile` is of `sliced`.
 
 Prints the claimed number and the one found; exits with 1 if a claim does not hold.
 """
@@ -57,6 +57,7 @@ from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.partition import direct
+from liftpy.rewrite.strategies.families.sliced import TILE
 from liftpy.workloads import Convolution, convolution
 
 STORED = Path(__file__).parents[1] / "tests" / "explore" / "measured.json"
@@ -203,16 +204,17 @@ def borders(cases: Iterable[Case], options: argparse.Namespace) -> Iterator[Row]
     """The fastest candidate of each word of `pad`, relative to that without a copy."""
     with Session(find_device(options.device)) as session:
         for case in cases:
-            words = blocks(case.program, session.device).choices["pad"]
+            words = (*blocks(case.program, session.device).choices["pad"], TILE)
             found: dict[str, ours.Ours] = {}
             for word in words:
                 folder = options.out / word
                 folder.mkdir(parents=True, exist_ok=True)
-                limits = {"families": ["direct"], "fixed": {"pad": word}}
+                family = "sliced" if word == TILE else "direct"
+                limits = {"families": [family], "fixed": {"pad": word}}
                 campaign = ours.searched(
                     case, session.device, folder, samples=options.samples, **limits
                 )
-                found[word] = ours.best(case, campaign, session)
+                found[word] = ours.best(case, campaign, session, **limits)
             turns = {word: partial(turn, made.run) for word, made in found.items()}
             samples, _ = timed_alternately(turns, options.rounds)
             times = {word: statistics.median(s["events"]) for word, s in samples.items()}

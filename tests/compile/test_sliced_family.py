@@ -12,15 +12,14 @@ from liftpy.explore.exploring import whole_space
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
-from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
 from liftpy.ir.expr import Program
 from liftpy.language.text.program import parse
+from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.rewrite.partition import direct
-from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import Convolution, convolution, workload
 from tests.loops.interpreted import interpreted
@@ -62,7 +61,9 @@ def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
     found = space(name, runtime)
     constants = {n: arrays[n] for n in program.constants}
     with Session(runtime) as session:
-        for member in found.members[:8]:
+        tiles = [m for m in found.members if m.words["pad"] == "tile"]
+        assert len(tiles) >= 3
+        for member in (*found.members[:16:6], *tiles[1:3]):
             candidate = found.candidate({**member.words, "chunk": 2, "turns": 2}, seed=3)
             module = compile_candidate(candidate.skeleton, candidate.assignment)
             with session.load(module) as loaded:
@@ -72,16 +73,17 @@ def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
             assert not isinstance(judge.judge(got), WrongResult), candidate.label
 
 
-def module_of(name: str, **settings: str | int) -> tuple[str, int]:
-    """The source and the private bytes of a candidate with vectors of 4."""
-    whole = space(name, DEFAULT_DEVICE)
+def compiled(name: str, **settings: str | int) -> Module:
+    """A candidate with vectors of 4."""
     words = {"pad": "fused", "level": "wrg", "kappa": 4, "sigma": 2, "v": 4}
-    module = compile_candidate(*parts(whole.candidate(words | settings)))
+    candidate = space(name, DEFAULT_DEVICE).candidate(words | settings)
+    return compile_candidate(candidate.skeleton, candidate.assignment)
+
+
+def module_of(name: str, **settings: str | int) -> tuple[str, int]:
+    """The source and the private bytes of a candidate."""
+    module = compiled(name, **settings)
     return module.source, module.memory.private
-
-
-def parts(candidate: Candidate) -> tuple[Skeleton, dict[str, str | int]]:
-    return candidate.skeleton, dict(candidate.assignment)
 
 
 def test_shared_sets_keep_the_accumulators_of_all_blocks() -> None:
@@ -118,6 +120,20 @@ def test_the_stationary_operand_is_the_one_that_all_blocks_of_a_work_item_read()
     assert by_block(kernels, "x")
     assert not by_block(kernels, "b")
     assert by_block(image, "b")
+
+
+@pytest.mark.parametrize(("stationary", "sets"), [("inner", "kept"), ("outer", "shared")])
+def test_a_tile_is_in_local_memory_and_the_sums_have_no_border(stationary: str, sets: str) -> None:
+    """It has the windows of a block, and zeros where they reach over the border."""
+    given = {"stationary": stationary, "sets": sets, "turns": 2, "chunk": 3}
+    module = compiled("channels last", pad="tile", sigma=4, **given)
+    assert module.memory.local == 4 * (4 * 3 * 3 * 6)  # f32: windows, their elements, channels
+    assert module.memory.scratch == 0
+    kernel = module.source.rpartition("__kernel")[2]
+    copying, _, summing = kernel.partition("acc0_0 = ")
+    assert "0.0f" in copying
+    assert "if (" not in summing
+    assert "?" not in summing
 
 
 def test_sets_of_one_dimension_keep_the_order_of_a_reduction() -> None:

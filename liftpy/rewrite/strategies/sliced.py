@@ -15,7 +15,7 @@ from __future__ import annotations
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import NatLike
 from liftpy.ir.types import ArrayType
-from liftpy.ir.walk import Path, at
+from liftpy.ir.walk import Path, at, top_down
 from liftpy.rewrite.strategies.block import (
     SPLITS,
     accumulate_blocks,
@@ -27,7 +27,7 @@ from liftpy.rewrite.strategies.block import (
     pack_zipped,
     vectorize_blocks,
 )
-from liftpy.rewrite.strategies.lower import nest_reductions, over_ids, sequential
+from liftpy.rewrite.strategies.lower import elementwise, nest_reductions, over_ids, sequential
 from liftpy.rewrite.strategies.order import exchanged, joined
 from liftpy.rewrite.strategies.shapes import (
     array_type,
@@ -37,7 +37,9 @@ from liftpy.rewrite.strategies.shapes import (
     longest,
     nests,
     outer_reductions,
+    parameter,
     paths_of,
+    rank,
 )
 from liftpy.rewrite.strategy import (
     Failure,
@@ -105,11 +107,36 @@ def visited(stationary: str, turns: NatLike) -> Strategy:
     return at_path((0,), seq(rule("split_join", m=turns), at_path((0, 1), inside)))
 
 
-def sequence_of(stationary: str) -> Path:
-    """The path of the map over the blocks of a work-item, from the expression of `visited`."""
+def sequence_of(stationary: str, *, named: bool = False) -> Path:
+    """The path of the map over the blocks of a work-item, from the expression of `visited`.
+
+    It is in a `let` if the stationary group of the outer map is `named` (`stored_tiles`).
+    """
     if stationary == OUTER:
-        return (0, 1, 0, 0, 0, 1)
+        return (0, 1, 0, 0, 0, 1, *((1,) if named else ()))
     return (0, 0, 1, 0, 0, 1)
+
+
+def stored_tiles(stationary: str) -> Strategy:
+    """Let a work-item store a group of elements of the outer map before it makes their blocks.
+
+    The copy is in local memory, as large as the group: for a convolution its windows, each whole,
+    with zeros where they reach over the border. If it is stationary, it is made once for all blocks
+    of a work-item, otherwise for each block. The expression is that of `visited`.
+    """
+    sequence = sequence_of(stationary)
+    place = sequence if stationary == OUTER else (*sequence, 1)
+
+    def stored(groups: Expr) -> Result:
+        group = parameter(at(groups, (0,) if stationary == OUTER else sequence))
+        used = [path for path, part in top_down(at(groups, place)) if part == group]
+        if not used:
+            return Failure("stored_tiles", "the blocks do not read the elements of the outer map")
+        named = rule("let_introduction", {"v": used[0]})
+        copied = seq(elementwise(rank(group.type)), rule("to_local"))
+        return at_path(place, seq(named, at_path((0,), copied)))(groups)
+
+    return stored
 
 
 def shared_sets(blocks: Expr) -> Result:
@@ -137,11 +164,14 @@ def sliced_blocks(
     stationary: str,
     turns: NatLike,
     shared: bool,
+    tiles: bool = False,
     cuts: tuple[str, str] = SPLITS,
 ) -> Strategy:
     """Register blocks of which a work-item makes `turns` in sequence; sizes are kappa, sigma and v.
 
     If `shared`, the outermost loop of the reductions, over sets, is around the sequence of blocks.
+    With `tiles`, `stored_tiles` is applied; then sets can be shared only if it is the outer map's
+    groups that are stationary.
     """
     kappa, sigma, width = sizes
 
@@ -149,13 +179,14 @@ def sliced_blocks(
         path = block_of(body)
         if path is None:
             return Failure("sliced_blocks", "no block makes the result")
-        sequence = (*path, *sequence_of(stationary))
+        sequence = (*path, *sequence_of(stationary, named=tiles))
         shares = at_path(sequence, shared_sets) if shared else identity
         return seq(
             nest_reductions(),
             group_maps(is_folded, kappa, sigma, cuts),
             pack_zipped(constants, kappa),
             at_path(path, visited(stationary, turns)),
+            at_path(path, stored_tiles(stationary)) if tiles else identity,
             accumulate_blocks(),
             shares,
             over_ids(level, most=around(body, path) + 2),

@@ -25,11 +25,13 @@ from liftpy.rewrite.strategies.sliced import (
     innermost_length,
     sliced_blocks,
 )
-from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, seq
+from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, seq
 
 KEPT, SHARED = "kept", "shared"
 PADS = ("fused", "copy")
-"""The words of `pad` here: windows of a stored matrix have nothing to share."""
+"""The words of `pad` that this family has of those of `direct`."""
+TILE = "tile"
+"""The word of `pad` for a copy of the windows of a block, in local memory."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,18 @@ class Sliced:
 
         A work-item keeps a group of the `inner` or of the `outer` map (`stationary`), and goes
         through groups of the other. It finishes each block before the next (`sets=kept`), or goes
-        through all of its blocks for each set of the reductions (`sets=shared`).
+        through all of its blocks for each set of the reductions (`sets=shared`). With `pad=tile`,
+        a group of one work-item copies the elements of the outer map that it reads.
         """
         for block in self.form.blocks:
-            words = {"pad": tuple(p for p in block.pads if p in PADS), "level": ("glb", "wrg")}
+            pads = *(p for p in block.pads if p in PADS), TILE
+            words = {"pad": pads, "level": ("glb", "wrg")}
             own = {**{name: (word,) for name, word in block.words}, **block.tails}
-            yield from product(**words, **own, stationary=(INNER, OUTER), sets=self.sets)
+            for made in product(**words, **own, stationary=(INNER, OUTER), sets=self.sets):
+                chosen = dict(made)
+                again = chosen["stationary"] == INNER and chosen["sets"] == SHARED
+                if chosen["pad"] != TILE or (chosen["level"] == "wrg" and not again):
+                    yield made
 
     def inside(self, _memory: str) -> Iterator[Choices]:
         """None: inside a block of values, `direct` makes the blocks."""
@@ -83,10 +91,12 @@ class Sliced:
             stationary=choices["stationary"],
             turns=sizes["turns"].nat,
             shared=choices["sets"] == SHARED,
+            tiles=choices["pad"] == TILE,
             cuts=cuts,
         )
         cut = sets_of_block(sizes["chunk"].nat)
-        return seq(_INWARD, block.steps, cut, blocks, store_padding(choices["pad"]))
+        padding = identity if choices["pad"] == TILE else store_padding(choices["pad"])
+        return seq(_INWARD, block.steps, cut, blocks, padding)
 
 
 _INWARD = remembered(folds_inward)
