@@ -25,6 +25,7 @@ from liftpy.workloads import (
     VGG16,
     Convolution,
 )
+from liftpy.workloads.convolution import strided
 
 TOLERANCE = 1e-4
 """Largest difference from float64, relative to the largest result; peers round in other ways."""
@@ -47,6 +48,9 @@ NETWORKS = {
     "mobilenet": MOBILENET,
     "inceptionv3": INCEPTIONV3,
 }
+
+
+STRIDED = "convolution/strided/"
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ class Case:
     @cached_property
     def layer(self) -> Convolution:
         """The sizes of a convolution."""
+        if self.name.startswith(STRIDED):
+            return strided(*self.sizes)
         network, _, number = self.name.partition("/")
         number, _, layout = number.partition(":")
         layer = NETWORKS[network][int(number)]
@@ -166,6 +172,66 @@ CASES: dict[str, Case] = {
         *(Case(f"programs/{name}", "programs", name) for name in OPERATIONS),
     )
 }
+
+CLAIMED_LAYERS = (
+    (27, 96, 256, 5),
+    (13, 256, 384, 3),
+    (13, 384, 384, 3),
+    (13, 384, 256, 3),
+    (299, 3, 32, 3),
+    (149, 32, 32, 3),
+    (147, 64, 64, 3),
+    (73, 64, 96, 3),
+    (35, 64, 96, 3),
+    (224, 3, 32, 3),
+    (112, 32, 32, 3),
+    (112, 56, 56, 3),
+    (56, 128, 128, 3),
+    (28, 256, 256, 3),
+    (14, 512, 512, 3),
+    (56, 64, 64, 3),
+    (28, 128, 128, 3),
+    (14, 256, 256, 3),
+    (7, 512, 512, 3),
+    (224, 3, 64, 3),
+    (224, 64, 64, 3),
+    (112, 64, 128, 3),
+    (112, 128, 128, 3),
+    (56, 128, 256, 3),
+    (56, 256, 256, 3),
+    (28, 256, 512, 3),
+    (28, 512, 512, 3),
+    (14, 512, 512, 3),
+)
+"""The layers of published claims (C. D. Keane, Trinity College Dublin, 2022): side, channels,
+kernels, side of a kernel. The last one is there twice."""
+
+CLAIMED_PRODUCTS = (
+    *((56, c, m) for c, m in ((64, 16), (16, 64), (128, 16))),
+    *((28, c, m) for c, m in ((128, 32), (32, 128), (256, 32))),
+    *((14, c, m) for c, m in ((256, 48), (48, 192), (384, 48), (384, 64), (64, 256), (512, 64))),
+    *((56, c, m) for c, m in ((64, 64), (64, 256), (256, 64))),
+    *((28, c, m) for c, m in ((256, 128), (512, 128), (128, 512))),
+    *((14, c, m) for c, m in ((1024, 256), (256, 1024))),
+    *((7, c, m) for c, m in ((2048, 512), (512, 2048))),
+)
+"""1x1 convolutions of SqueezeNet and ResNet-152 as products: side, channels, kernels. The source
+lists no sizes; these are the layers of the networks that it names."""
+
+CLAIMED: dict[str, Case] = {
+    case.name: case
+    for case in (
+        *(
+            Case(f"{STRIDED}{side}x{side}x{c}x{m}x{k}x1", "claimed layers", "convolution")
+            for side, c, m, k in CLAIMED_LAYERS
+        ),
+        *(
+            Case(f"matmul/{side * side}x{c}x{m}", "claimed products", "matmul")
+            for side, c, m in CLAIMED_PRODUCTS
+        ),
+    )
+}
+"""Cases of `direct_claims.py`, which `bench.py` leaves out."""
 
 
 def chosen(patterns: list[str]) -> list[Case]:

@@ -2,6 +2,7 @@
 
     python benchmarks/choose.py [WORKLOAD ...] [--samples 60] [--device D] [--rounds 5]
     python benchmarks/choose.py --orders
+    python benchmarks/choose.py [WORKLOAD ...] --cost [--device profile:xeon-silver-4208]
 
 For each workload: `lp.choose`, a campaign of some samples, and both candidates timed turn about in
 one process. A row says the measured times and their ratio, the modelled time, the seconds that
@@ -11,16 +12,23 @@ over the candidates of the campaign.
 `--orders` runs nothing. It prints in Markdown which order of loops, input stationary (IS) or weight
 stationary (WS), convolution slicing analysis chooses for the layers of seven networks on the two
 machines of its paper (Ferrari et al., TACO 2023).
+
+`--cost` runs no kernel. It prints the processor milliseconds of `lp.choose` for each workload, in
+this order, after a small program that is not counted: deriving the space and choosing in it. Then
+it chooses again under a profiler, and prints which part of choosing is spent where.
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
+import itertools
+import pstats
 import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,6 +100,51 @@ def compared(name: str, samples: int, device: str | None, rounds: int) -> str:
     )
 
 
+PARTS = {
+    "draws": ("draw.py", "unrank"),
+    "figures": ("cost_model.py", "figures"),
+    "sizes put in": ("skeleton.py", "at"),
+    "kernels": ("pipeline.py", "chain_of"),
+    "loops": ("pipeline.py", "loops_of"),
+    "model": ("time.py", "kernel_of"),
+}
+"""The parts of choosing, each with the file and the name of its function."""
+
+
+def cost(names: Iterable[str], device: str) -> Iterator[str]:
+    """The cost of choosing, a row for each workload."""
+    lp.choose(lp.workload("matmul/16x16x16"), device)
+    yield f"| workload | derive ms | choose ms | modelled | ms each | {' | '.join(PARTS)} |"
+    yield f"| --- | --- | --- | --- | --- |{' --- |' * len(PARTS)}"
+    for name in names:
+        program = lp.workload(name)
+        marks = [time.process_time()]
+        space = space_of(program, device)
+        marks.append(time.process_time())
+        choice = chosen(space)
+        marks.append(time.process_time())
+        derived, taken = (1000 * (b - a) for a, b in itertools.pairwise(marks))
+        cells = " | ".join(f"{share:.0%}" for share in shares(space))
+        yield (
+            f"| {name} | {derived:.0f} | {taken:.0f} | {choice.considered} | "
+            f"{taken / choice.considered:.1f} | {cells} |"
+        )
+
+
+def shares(space: Space) -> list[float]:
+    """The share of each of `PARTS` in choosing in a space."""
+    profiler = cProfile.Profile()
+    profiler.runcall(chosen, space)
+    stats: dict[tuple[str, int, str], tuple[int, int, float, float, Any]]
+    stats = pstats.Stats(profiler).stats  # type: ignore[attr-defined]  it has no stub
+    spent: dict[tuple[str, str], float] = {}
+    for (file, _, name), (_, _, _, cumulative, _) in stats.items():
+        place = Path(file).name, name
+        spent[place] = max(cumulative, spent.get(place, 0.0))
+    whole = spent["choosing.py", "chosen"]
+    return [spent.get(part, 0.0) / whole for part in PARTS.values()]
+
+
 def orders() -> Iterator[str]:
     """The table of orders, a row for each network."""
     machines = {name: hardware_of(lp.find_device(f"profile:{name}")) for name in MACHINES}
@@ -125,9 +178,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--device")
     parser.add_argument("--orders", action="store_true")
+    parser.add_argument("--cost", action="store_true")
     asked = parser.parse_args()
     if asked.orders:
         print("\n".join(orders()))
+        return
+    if asked.cost:
+        for line in cost(asked.workloads, asked.device or "profile:xeon-silver-4208"):
+            print(line, flush=True)
         return
     print(f"on {lp.find_device(asked.device).label}; times in ms, seconds of the calls in s")
     print("| workload | chosen | campaign | ratio | modelled | choose | explore | ranks |")

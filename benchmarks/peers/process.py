@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-from cases import CASES
+from cases import CASES, CLAIMED
 from turns import Figures, host, turn
 
 from peers import PEERS
@@ -127,7 +127,7 @@ def serve(name: str, threads: int, connection: Connection, starter: int) -> None
             connection.send(turn(host(made.run)))
             continue
         try:
-            made = peer.make(CASES[message], threads)
+            made = peer.make((CASES | CLAIMED)[message], threads)
         except LeftOut as why:
             connection.send(why)
             continue

@@ -31,6 +31,7 @@ from liftpy.explore.space.settings import Fixed
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.language.entry import entry
+from liftpy.pipeline import collection_paused
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.model import Modelled
 from liftpy.traffic.time import modelled
@@ -152,15 +153,16 @@ def choose(
     True
     """
     started = time.perf_counter()
-    space = space_of(
-        program,
-        device,
-        memory_limit=memory_limit,
-        max_error=max_error,
-        sizes=sizes,
-        where=where,
-        fixed=fixed,
-    )
+    with collection_paused():
+        space = space_of(
+            program,
+            device,
+            memory_limit=memory_limit,
+            max_error=max_error,
+            sizes=sizes,
+            where=where,
+            fixed=fixed,
+        )
     return chosen(space, time.perf_counter() - started, memory_limit)
 
 
@@ -170,7 +172,8 @@ def chosen(space: Space, deriving: float = 0.0, memory_limit: int | None = None)
     if not space.possible:
         raise Unsatisfiable(space.why_empty(memory_limit))
     chooser = Chooser(space, hardware_of(space.device))
-    best, *others = sorted(chooser.models(), key=lambda model: model.milliseconds)
+    with collection_paused():  # it would traverse the whole space after each candidate
+        best, *others = sorted(chooser.models(), key=lambda model: model.milliseconds)
     return Choice(
         best,
         tuple(others),

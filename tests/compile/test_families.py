@@ -97,10 +97,12 @@ def example(family: str, name: str = "four channels") -> list[tuple[Skeleton, di
         "local": {"theta": 3},
         "staged": {"theta": 4, "rho": 1, "kappa": 2, "sigma": 2, "omega": 12, "v": 2},
         "cooperative": {"tile0": 9, "tile1": 4, "sigma": 3, "kappa": 2, "chunk": 6},
+        "sliced": {"kappa": 4, "sigma": 3, "v": 2, "chunk": 2, "turns": 1},
     }
     if name == "matmul":
         sizes["cooperative"] = {"tile0": 7, "tile1": 6, "sigma": 1, "kappa": 3, "chunk": 11}
         sizes["direct"] = {"kappa": 6, "sigma": 7, "v": 2}
+        sizes["sliced"] = {"kappa": 3, "sigma": 1, "v": 1, "chunk": 11, "turns": 1}
     return [(s, sizes[family]) for s in skeletons(program(name), (family,))]
 
 

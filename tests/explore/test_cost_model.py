@@ -19,6 +19,8 @@ from liftpy.explore.search.cost_model import GUESS, Trend, figures
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawing, everything
 from liftpy.explore.space.space import Space
+from liftpy.ir.types import size_bytes
+from liftpy.kernels.chain import chain
 from liftpy.workloads import Convolution, convolution
 
 STORED = json.loads(Path(__file__).with_name("measured.json").read_text(encoding="utf-8"))
@@ -102,3 +104,15 @@ def test_the_trend_learns_what_matters(space: Space) -> None:
 def test_a_family_without_vectors_or_groups_has_figures_too() -> None:
     for candidate in space_of(LAYER, DEFAULT_DEVICE).sample(12, seed=0):
         assert all(math.isfinite(f) and f >= 0 for f in figures(candidate, DEFAULT_DEVICE))
+
+
+def test_figures_are_those_of_the_kernels(space: Space) -> None:
+    """What is kept of a skeleton gives the bytes and the registers of its kernels at each point."""
+    for candidate in space.sample(8, seed=1):
+        cut = chain(candidate.skeleton.at(candidate.point))
+        moved = sum(int(size_bytes(p.type)) for k in cut.run for p in (*k.reads, k.writes))
+        kept = [b for b in cut.buffers if b.role in ("input", "constant", "output")]
+        _, registers, _, traffic, _ = figures(candidate, DEVICE)
+        assert traffic == math.log2(max(1.0, moved / sum(int(b.bytes) for b in kept)))
+        held = (max(int(k.demand.private), 4) for k in cut.run)
+        assert registers == min(abs(math.log2(bytes_ / (4 * 32 * 16))) for bytes_ in held)

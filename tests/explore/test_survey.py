@@ -6,7 +6,18 @@ import liftpy as lp
 from liftpy.constraints.audit import Asks, audit
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.system import ConstraintSystem
-from liftpy.explore.space.survey import Left, asking, implied, uncounted
+from liftpy.explore.exploring import whole_space
+from liftpy.explore.space.survey import (
+    Left,
+    asking,
+    implied,
+    loops,
+    orders_and_layouts,
+    uncounted,
+    unpruned,
+)
+from liftpy.opencl.devices import find_device
+from liftpy.rewrite.partition import direct
 
 NAMES = ("matmul/6x4x8", "stencil/three/24", "asum/24")
 PROFILE = "profile:mali-g72"
@@ -59,3 +70,32 @@ def test_everybody_who_asks_is_in_the_audit(name):
             assert any(isinstance(w, Asks) and w.asked(asker) for w in words), asker
     assert any(one.conditions for one in asking(space))
     assert all(one.conditions == 0 for one in asking(space) if one.silent)
+
+
+@pytest.mark.parametrize(
+    ("name", "loops_", "count"),
+    [
+        ("vgg16/7", 6, 622_080),  # 6! orders, 3! 4! 3! layouts
+        ("vgg16/7:nchw:relu", 6, 622_080),
+        ("convolution/strided/13x13x256x384x3x1", 6, 622_080),
+        ("matmul/6x4x8", 3, 6 * 2 * 2 * 2),
+        ("mobilenet/1", 4, 24 * 6 * 6 * 6),  # depthwise: a kernel has no channels
+        ("asum/24", 1, 1),
+    ],
+)
+def test_orders_and_layouts_follow_from_the_program(name, loops_, count):
+    program = lp.workload(name)
+    assert loops(program) == loops_
+    assert orders_and_layouts(program) == count
+
+
+def test_points_without_conditions_are_the_product_of_all_ranges():
+    space = lp.space(lp.workload("matmul/6x4x8"), PROFILE, families=["direct"])
+    assert unpruned(space) == 2 * 8 * 6 * 16  # levels, kappa, sigma, v
+    assert unpruned(space) > space.count() > 0
+
+
+def test_the_space_of_a_convolution_has_over_ten_million_points():
+    program, device = lp.workload("vgg16/24"), find_device(PROFILE)
+    space = whole_space(program, device, families=("direct", "staged"), made=direct)
+    assert unpruned(space) > 10**7 > space.of_families(["direct"]).count()

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -30,10 +31,10 @@ import numpy.typing as npt
 from liftpy.constraints.device import Device
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space.candidate import Candidate
-from liftpy.ir.nat import ONE, Nat, product
+from liftpy.ir.nat import ONE, ZERO, Nat, product
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, size_bytes
 from liftpy.ir.walk import every_part
-from liftpy.kernels.chain import Chain, Kernel, chain
+from liftpy.kernels.chain import Kernel, chain
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.adjacent import stores_vectors
 
@@ -53,27 +54,69 @@ def figures(candidate: Candidate, device: Device) -> Figures:
     has no use for them. Idle units and stores are those of the worst kernel; traffic is that of all
     kernels.
     """
-    cut, widths, apart = _cut(candidate.skeleton)
-    at = candidate.point
-    kernels = [(k, w) for k, w in zip(cut.kernels, widths, strict=True) if k.phase == "run"]
-    lanes = min(_lanes(widest, at, device) for _, widest in kernels)
-    registers = min(_registers(k, at, device) for k, _ in kernels)
-    idle = max(_idle(k, at, device) for k, _ in kernels)
-    moved = sum(_moved(k, at) for k, _ in kernels)
-    least = sum(b.bytes.value(at) for b in cut.buffers if b.role in ("input", "constant", "output"))
-    traffic = math.log2(max(1.0, moved / max(least, 1)))
-    stores = max(math.log2(w.value(at)) for w in apart)
+    cut, at = _cut(candidate.skeleton), candidate.point
+    lanes = min(_lanes(k, at, device) for k in cut.kernels)
+    registers = min(_registers(k, at, device) for k in cut.kernels)
+    idle = max(_idle(k, at, device) for k in cut.kernels)
+    traffic = math.log2(max(1.0, cut.moved.evaluate(at) / max(cut.least.evaluate(at), 1)))
+    stores = max(math.log2(w.evaluate(at)) for w in cut.apart)
     return lanes, registers, idle, traffic, stores
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What the figures of a kernel are computed from, with the sizes open.
+
+    `widths` are those of its vectors, `private` the bytes of a work-item, `items` the work-items,
+    `group` those of a group.
+    """
+
+    widths: tuple[Nat, ...]
+    private: Nat
+    items: Nat
+    group: Nat
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What the figures of a skeleton are computed from: its kernels of the run phase.
+
+    `apart` are the widths of vectors whose lanes are stored apart, `moved` the bytes that all
+    kernels read and write, `least` those of inputs, constants and result.
+    """
+
+    kernels: tuple[Measured, ...]
+    apart: tuple[Nat, ...]
+    moved: Nat
+    least: Nat
+
+
 @lru_cache(maxsize=4096)
-def _cut(skeleton: Skeleton) -> tuple[Chain, tuple[tuple[Nat, ...], ...], tuple[Nat, ...]]:
-    """The kernels, the widths of the vectors of each, and those whose lanes are stored apart."""
+def _cut(skeleton: Skeleton) -> Cut:
+    """The kernels of a skeleton, as far as the figures need them.
+
+    All that does not depend on sizes is computed here: a skeleton has many candidates.
+    """
     cut = chain(skeleton.program)
-    widths = tuple(tuple(dict.fromkeys(_widths(k))) for k in cut.kernels)
-    pairs = zip(cut.kernels, widths, strict=True)
-    apart = (w for k, own in pairs if k.phase == "run" and not stores_vectors(k.body) for w in own)
-    return cut, widths, tuple(dict.fromkeys((ONE, *apart)))
+    kernels = [k for k in cut.kernels if k.phase == "run"]
+    widths = [tuple(dict.fromkeys(_widths(k))) for k in kernels]
+    pairs = zip(kernels, widths, strict=True)
+    apart = (w for k, own in pairs if not stores_vectors(k.body) for w in own)
+    moved = (size_bytes(p.type) for k in kernels for p in (*k.reads, k.writes))
+    least = (b.bytes for b in cut.buffers if b.role in ("input", "constant", "output"))
+    return Cut(
+        tuple(_measured(k, own) for k, own in zip(kernels, widths, strict=True)),
+        tuple(dict.fromkeys((ONE, *apart))),
+        sum(moved, ZERO),
+        sum(least, ZERO),
+    )
+
+
+def _measured(kernel: Kernel, widths: tuple[Nat, ...]) -> Measured:
+    """A kernel, as far as its figures need it."""
+    of = kernel.demand
+    group = product(of.local_size()) if of.groups else ONE
+    return Measured(widths, of.private, product(of.global_size()), group)
 
 
 def _widths(kernel: Kernel) -> list[Nat]:
@@ -93,28 +136,23 @@ def _vectors(t: Type) -> list[Nat]:
             return []
 
 
-def _lanes(widths: Sequence[Nat], at: Mapping[str, int], device: Device) -> float:
-    widest = max(w.value(at) for w in widths)
+def _lanes(kernel: Measured, at: Mapping[str, int], device: Device) -> float:
+    widest = max(w.evaluate(at) for w in kernel.widths)
     return math.log2(max(1.0, device.vector_width / widest))
 
 
-def _registers(kernel: Kernel, at: Mapping[str, int], device: Device) -> float:
-    held = max(kernel.demand.private.value(at), 4)
+def _registers(kernel: Measured, at: Mapping[str, int], device: Device) -> float:
+    held = max(kernel.private.evaluate(at), 4)
     room = VECTORS * max(device.vector_width, 1) if device.type == "CPU" else SCALARS
     return abs(math.log2(held / (4 * room)))
 
 
-def _idle(kernel: Kernel, at: Mapping[str, int], device: Device) -> float:
-    items = product(kernel.demand.global_size()).value(at)
-    group = product(kernel.demand.local_size()).value(at) if kernel.demand.groups else 1
+def _idle(kernel: Measured, at: Mapping[str, int], device: Device) -> float:
+    items, group = kernel.items.evaluate(at), kernel.group.evaluate(at)
     pieces, units = max(1, items // group), max(device.compute_units, 1)
     if pieces >= ROUNDS * units:
         return 0.0
     return math.log2(-(-pieces // units) * units / pieces)
-
-
-def _moved(kernel: Kernel, at: Mapping[str, int]) -> int:
-    return sum(size_bytes(p.type).value(at) for p in (*kernel.reads, kernel.writes))
 
 
 class Trend:

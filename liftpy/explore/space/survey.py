@@ -1,7 +1,8 @@
-"""Facts about a space's conditions: what z3 derives from them, and which sources they have."""
+"""Facts about a space: what z3 derives of its conditions, their sources, its size without them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,13 @@ from liftpy.constraints.solve import Infeasible, Tightened, redundant, tightened
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.space import Space
+from liftpy.ir.expr import Expr, Program
+from liftpy.ir.types import components
+from liftpy.ir.walk import children
+from liftpy.rewrite.strategies.families.common import with_epilogues
+from liftpy.rewrite.strategies.lower import nest_reductions
+from liftpy.rewrite.strategies.shapes import is_reduce, rank
+from liftpy.rewrite.strategy import Failure
 
 STEPS = 2_000_000  # z3's limit for one query about an implied condition or the end of a range
 
@@ -95,3 +103,53 @@ def asking(space: Space) -> list[Counted]:
                 asked = {text for text, askers in clauses if any(map(word.asked, askers))}
                 found.append(Counted(kind, name, len(asked), None))
     return found
+
+
+def loops(program: Program) -> int:
+    """The loops of a program's deepest nest: the maps that make its result, and its reductions.
+
+    A reduction over a join has a loop for each dimension that is joined, as `nest_reductions`
+    makes them.
+
+    >>> import liftpy as lp
+    >>> loops(lp.workload("matmul/64x64x64")), loops(lp.workload("vgg16/7"))
+    (3, 6)
+    """
+    body = with_epilogues(program.body.body)
+    nested = nest_reductions()(body)
+    inner = body if isinstance(nested, Failure) else nested.expr
+    return rank(program.body.body.type) + reductions_deep(inner)
+
+
+def reductions_deep(expr: Expr) -> int:
+    """The reductions of an expression that are inside each other."""
+    return is_reduce(expr) + max(map(reductions_deep, children(expr)), default=0)
+
+
+def orders_and_layouts(program: Program) -> int:
+    """The orders of a program's loops, times the layouts of its arrays: permuted dimensions.
+
+    A convolution has 6! orders of its loops, and 3!, 4! and 3! layouts of its image, its kernels
+    and its result.
+
+    >>> import liftpy as lp
+    >>> orders_and_layouts(lp.workload("vgg16/7"))
+    622080
+    """
+    arrays = (*(p.type for p in program.params), program.body.body.type)
+    return math.factorial(loops(program)) * math.prod(
+        math.factorial(rank(c.type)) for t in arrays for c in components(t)
+    )
+
+
+def unpruned(space: Space) -> int:
+    """The points of a space without its conditions: every size has its whole declared range.
+
+    The stages of a partition are multiplied. `space.count()` is what the conditions leave.
+    """
+
+    def points(member: Member) -> int:
+        return math.prod(p.high - p.low + 1 for p in member.system.parameters)
+
+    alone = sum(map(points, space.members))
+    return alone + sum(math.prod(sum(map(points, g)) for g in p.groups) for p in space.products)

@@ -169,8 +169,8 @@ def chain(trees: tuple[MapNest, ...]) -> Iterator[Path]:
         trees = trees[0].inner
 
 
-def over_ids(level: str) -> Strategy:
-    """Assign ids of a level to the maps that make the result.
+def over_ids(level: str, most: int = len(DIMENSIONS)) -> Strategy:
+    """Assign ids of a level to the maps that make the result, the outermost `most` of them.
 
     `glb` leaves the choice of work-groups to the driver. The innermost map is along dimension 0, so
     that adjacent work-items access adjacent elements. `wrg` makes each work-item a group, for
@@ -186,7 +186,7 @@ def over_ids(level: str) -> Strategy:
     def run(expr: Expr) -> Result:
         if isinstance(expr, Tuple):
             return seq(*(at_path((k,), run) for k in range(len(expr.elements))))(expr)
-        outer = tuple(layers(nests(expr)))[: len(DIMENSIONS)]
+        outer = tuple(layers(nests(expr)))[: min(most, len(DIMENSIONS))]
         dims = range(len(outer))
         return seq(
             *(

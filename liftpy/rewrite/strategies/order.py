@@ -24,11 +24,7 @@ def innermost_first() -> Strategy:
     `reduce` over a join takes the rows one after another; over the join of the transposed array, it
     takes the columns. The operator must be associative and commutative.
     """
-    exchanged = seq(
-        at_path((1, 0), rule("transpose_introduction")), rule("reduce_of_joined_transpose")
-    )
-    maps = at_path((1, 0), attempt(rule("transpose_of_map_map")))
-    one = where(is_reduce, seq(at_path((1,), joined), exchanged, maps), "reduction over a join")
+    one = where(is_reduce, seq(at_path((1,), joined), exchanged()), "reduction over a join")
 
     def run(expr: Expr) -> Result:
         paths = outer_reductions(expr)
@@ -37,6 +33,15 @@ def innermost_first() -> Strategy:
         return seq(*(at_path(path, one) for path in paths))(expr)
 
     return run
+
+
+def exchanged() -> Strategy:
+    """Reduce the columns of joined rows one after another, instead of the rows."""
+    return seq(
+        at_path((1, 0), rule("transpose_introduction")),
+        rule("reduce_of_joined_transpose"),
+        at_path((1, 0), attempt(rule("transpose_of_map_map"))),
+    )
 
 
 def joined(expr: Expr) -> Result:

@@ -22,6 +22,7 @@ from liftpy.rewrite.strategies.families.local import LOCAL
 from liftpy.rewrite.strategies.families.partial import PARTIAL
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.rows import ROWS
+from liftpy.rewrite.strategies.families.sliced import SLICED
 from liftpy.rewrite.strategies.families.small import SMALL
 from liftpy.rewrite.strategies.families.staged import STAGED
 from liftpy.rewrite.strategies.families.tiled import TILED
@@ -47,12 +48,24 @@ def without_data_indices(family: Family) -> Family:
 
 FAMILIES: dict[str, Family] = {
     f.name: f if f is PLAIN else without_data_indices(f)
-    for f in (PLAIN, DIRECT, PARTIAL, ROWS, TILED, LOCAL, STAGED, SMALL, BLOCKED, COOPERATIVE)
+    for f in (
+        PLAIN,
+        DIRECT,
+        PARTIAL,
+        ROWS,
+        TILED,
+        LOCAL,
+        STAGED,
+        SMALL,
+        BLOCKED,
+        COOPERATIVE,
+        SLICED,
+    )
 }
 
 CHOICES = (
     f"{FAMILY} bins pad level lanes loops tail stores rows map flat vector arrays passes inside "
-    "hold items form strided stage coalesce unroll sums winograd"
+    "hold items form strided stage coalesce unroll sums stationary sets winograd"
 )
 SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns"
 SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())

@@ -1,0 +1,148 @@
+"""`sliced`: register blocks in sequence, and reductions in sets; a convolution cut into slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from liftpy.ir.expr import Expr, Program
+from liftpy.ir.nat import NatLike, var
+from liftpy.ir.walk import at
+from liftpy.primitives.vector import MAX_LANES
+from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.block import block_of, cut_of, store_padding
+from liftpy.rewrite.strategies.elementwise import folds_inward
+from liftpy.rewrite.strategies.families.common import with_epilogues
+from liftpy.rewrite.strategies.families.direct import Block, Direct
+from liftpy.rewrite.strategies.families.direct import match as blocks_of
+from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.remember import remembered
+from liftpy.rewrite.strategies.shapes import body_of, outer_reductions
+from liftpy.rewrite.strategies.sliced import (
+    INNER,
+    OUTER,
+    in_sets,
+    innermost_length,
+    sliced_blocks,
+)
+from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, seq
+
+KEPT, SHARED = "kept", "shared"
+PADS = ("fused", "copy")
+"""The words of `pad` that this family has of those of `direct`."""
+TILE = "tile"
+"""The word of `pad` for a copy of the windows of a block, in local memory."""
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """The blocks of `direct`, and whether the sets of a reduction can be shared by several blocks.
+
+    `lengths` are those of the innermost dimension of each block's reductions.
+    """
+
+    form: Direct
+    lengths: tuple[int, ...]
+    sets: tuple[str, ...]
+
+    def choices(self) -> Iterator[Choices]:
+        """The stored padding, the level, the last block, the kept operand, and the sets.
+
+        A work-item keeps a group of the `inner` or of the `outer` map (`stationary`), and goes
+        through groups of the other. It finishes each block before the next (`sets=kept`), or goes
+        through all of its blocks for each set of the reductions (`sets=shared`). With `pad=tile`,
+        a group of one work-item copies the elements of the outer map that it reads.
+        """
+        for block in self.form.blocks:
+            pads = *(p for p in block.pads if p in PADS), TILE
+            words = {"pad": pads, "level": ("glb", "wrg")}
+            own = {**{name: (word,) for name, word in block.words}, **block.tails}
+            for made in product(**words, **own, stationary=(INNER, OUTER), sets=self.sets):
+                chosen = dict(made)
+                again = chosen["stationary"] == INNER and chosen["sets"] == SHARED
+                if chosen["pad"] != TILE or (chosen["level"] == "wrg" and not again):
+                    yield made
+
+    def inside(self, _memory: str) -> Iterator[Choices]:
+        """None: inside a block of values, `direct` makes the blocks."""
+        yield from ()
+
+    def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """Those of `direct`, the length of a set, and the blocks of a work-item."""
+        block = self.form.block(choices)
+        length = self.lengths[self.form.blocks.index(block)]
+        moved = block.outer if choices["stationary"] == INNER else block.inner
+        return (
+            Parameter("kappa", 1, block.inner, "results of the map in vectors (kernels)"),
+            Parameter("sigma", 1, block.outer, "results of the other map (windows of a row)"),
+            Parameter("v", 1, MAX_LANES, "vector width over kappa"),
+            Parameter("chunk", 1, length, "elements of a set of a reduction (channels)"),
+            Parameter("turns", 1, moved, "blocks that a work-item makes in sequence"),
+        )
+
+    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+        """`in_sets`, then `sliced_blocks`, with the padded input stored or not."""
+        block, tail = self.form.block(choices), choices.get("tail", "none")
+        cuts = cut_of(block.inner, tail, lanes=block.adjacent), cut_of(block.outer, tail)
+        blocks = sliced_blocks(
+            self.form.program.constants,
+            (sizes["kappa"].nat, sizes["sigma"].nat, sizes["v"].nat),
+            level=choices["level"],
+            stationary=choices["stationary"],
+            turns=sizes["turns"].nat,
+            shared=choices["sets"] == SHARED,
+            tiles=choices["pad"] == TILE,
+            cuts=cuts,
+        )
+        cut = sets_of_block(sizes["chunk"].nat)
+        padding = identity if choices["pad"] == TILE else store_padding(choices["pad"])
+        return seq(_INWARD, block.steps, cut, blocks, padding)
+
+
+_INWARD = remembered(folds_inward)
+
+
+def sets_of_block(chunk: NatLike) -> Strategy:
+    """`in_sets` for the reductions of the block that makes the result."""
+
+    def run(body: Expr) -> Result:
+        path = block_of(body)
+        if path is None:
+            return Failure("sets_of_block", "no block makes the result")
+        return at_path((*path, 1, 1), in_sets(chunk))(body)
+
+    return run
+
+
+def match(program: Program) -> Sliced | str:
+    """The blocks of `direct`, if their reductions can be cut into sets."""
+    form = blocks_of(program)
+    if isinstance(form, str):
+        return form
+    body = with_epilogues(program.body.body)
+    lengths = [length_in(body, block) for block in form.blocks]
+    cut = sets_of_block(var("chunk", 1))(body)
+    if isinstance(cut, Failure):
+        return "the reductions cannot be cut into sets"
+    one = var("kappa", 1), var("sigma", 1), var("v", 1)
+    shared = sliced_blocks(
+        program.constants, one, level="glb", stationary=INNER, turns=var("turns", 1), shared=True
+    )(cut.expr)
+    sets = (KEPT,) if isinstance(shared, Failure) else (KEPT, SHARED)
+    return Sliced(form, tuple(lengths), sets)
+
+
+def length_in(body: Expr, block: Block) -> int:
+    """The length of the innermost dimension of a block's reductions."""
+    result = block.steps(body)
+    made = body if isinstance(result, Failure) else result.expr
+    element = body_of(body_of(at(made, block_of(made) or ())))
+    return innermost_length(at(element, outer_reductions(element)[0]))
+
+
+SLICED = Family(
+    "sliced",
+    "register blocks in sequence, reductions in sets: input or weight stationary convolutions",
+    match,
+    if_named=True,
+)
