@@ -252,20 +252,20 @@ def is_atom(value: Value) -> bool:
 
 
 def has_known_guards(s: For) -> bool:
-    """Whether a loop has three iterations, and in each of them some guard is known.
+    """Whether a loop has three or four iterations, and in each of them some guard is known.
 
     Intel's compiler (2026.2) takes the first and the last iteration of such a loop apart, and may
-    crash on the one that is left, in its pass `vpo-directive-cleanup`. A loop that is unrolled
-    before that has no such rest.
+    crash on what is left, in its pass `vpo-directive-cleanup`. A loop that is unrolled before that
+    has no such rest.
     """
     own = frozenset((s.counter,))
-    if not isinstance(s.first, int) or -(-(s.bound - s.first) // s.step) != CRASHING:
+    if not isinstance(s.first, int) or -(-(s.bound - s.first) // s.step) not in CRASHING:
         return False
     return any(test.index.names() == own for test in tests_in(s.body))
 
 
-CRASHING = 3
-"""Of the numbers of iterations from 2 to 5, the one with which the compiler crashes."""
+CRASHING = 3, 4
+"""The numbers of iterations of loops with which the compiler has crashed."""
 
 
 def wide_index(index: Nat) -> str:

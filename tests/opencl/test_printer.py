@@ -8,8 +8,8 @@ from liftpy.pipeline import compile_program
 from tests.lowered import lowered
 
 
-@pytest.mark.parametrize(("windows", "unrolled"), [(2, 0), (3, 1), (4, 0)])
-def test_three_iterations_with_known_guards_are_unrolled(windows: int, unrolled: int) -> None:
+@pytest.mark.parametrize(("windows", "unrolled"), [(2, 0), (3, 1), (4, 1), (5, 0)])
+def test_a_few_iterations_with_known_guards_are_unrolled(windows: int, unrolled: int) -> None:
     """Intel's compiler crashed on such a loop of a form by F(m, r)."""
     source = source_of(f"""
         def p(xss: [7][{4 * windows - 3}]f32) =
