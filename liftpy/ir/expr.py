@@ -178,9 +178,40 @@ class Expr:
         raise NotImplementedError
 
 
+NESTED: dict[type, tuple[str, ...]] = {}
+"""The fields by which expressions with parts, and functions, are compared."""
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two expressions of one class have equal parts.
+
+    Without recursion over calls, functions and tuples: code with many names is deep.
+    """
+    waiting = [(one, other)]
+    while waiting:
+        a, b = waiting.pop()
+        if a is b:
+            continue
+        kind = a.__class__
+        if b.__class__ is not kind:
+            return False
+        if kind is tuple:
+            if len(a) != len(b):
+                return False
+            waiting += zip(a, b, strict=True)
+        elif (names := NESTED.get(kind)) is None:
+            if a != b:
+                return False
+        elif hash(a) != hash(b):
+            return False
+        else:
+            waiting += [(getattr(a, name), getattr(b, name)) for name in names]
+    return True
+
+
 def compared(cls: type[T]) -> type[T]:
     """Adds structural equality to a class; in a traced function, `==` is a word instead."""
-    alike = cls.__eq__
+    equal = cls.__eq__
 
     def __eq__(self: Any, other: object) -> Any:  # noqa: N807
         if TRACE.get() is not None and compared_by_user():
@@ -189,7 +220,7 @@ def compared(cls: type[T]) -> type[T]:
             return True
         if other.__class__ is not self.__class__:
             return NotImplemented
-        return hash(self) == hash(other) and alike(self, other)
+        return hash(self) == hash(other) and (alike if cls in NESTED else equal)(self, other)
 
     def __ne__(self: Any, other: object) -> Any:  # noqa: N807
         if TRACE.get() is not None and compared_by_user():
@@ -394,6 +425,9 @@ class Lambda:
         """The body's type, after checking that the arguments fit the parameters."""
         check_arguments("let", tuple(p.type for p in self.params), args)
         return self.body.type
+
+
+NESTED.update({Tuple: ("elements",), FunCall: ("fun", "args"), Lambda: ("params", "body")})
 
 
 @dataclass(frozen=True)

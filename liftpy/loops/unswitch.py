@@ -86,7 +86,7 @@ def _splits(s: For) -> bool:
 def _movable(s: For) -> dict[RangeTest, None]:
     """The tests in a loop that mention no variable of the loop: its value is an index."""
     own = declared_in(s)
-    return {t: None for t in _tests(s.body) if own.isdisjoint(t.index.names())}
+    return {t: None for t in tests_in(s.body) if own.isdisjoint(t.index.names())}
 
 
 def declared_in(s: For) -> frozenset[str]:
@@ -156,7 +156,7 @@ def counters_of(s: For) -> dict[str, int]:
     return {t.counter: t.bound for t in statements_in(Block((s,))) if isinstance(t, For)}
 
 
-def _tests(block: Block) -> Iterator[RangeTest]:
+def tests_in(block: Block) -> Iterator[RangeTest]:
     """The tests of all guarded values and stores."""
     for s in statements_in(block):
         yield from s.tests if isinstance(s, Simple) else decided_by(s)

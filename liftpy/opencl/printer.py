@@ -40,6 +40,7 @@ from liftpy.loops.tree import (
     statements_in,
     values_in,
 )
+from liftpy.loops.unswitch import tests_in
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vector_type
 from liftpy.opencl.indices import MAX_INT, index_c, magnitude
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c
@@ -109,6 +110,8 @@ class Printer:
                 case Barrier(memory, witness):
                     lines.append(f"{pad}barrier(CLK_LOCAL_MEM_FENCE); // {memory}: {witness}")
                 case For(counter, first, bound, step, body):
+                    if has_known_guards(s):
+                        lines.append(f"{pad}#pragma unroll")
                     advance = f"{counter}++" if step == 1 else f"{counter} += {step}"
                     kind = whole_type(bound - 1 + step)
                     head = f"{kind} {counter} = {first}; {counter} < {bound}; {advance}"
@@ -246,6 +249,23 @@ def is_atom(value: Value) -> bool:
     if isinstance(value, Cell):
         return value.memory.space != "private" and value.width == 1
     return isinstance(value, Const | Name | VectorSlice)
+
+
+def has_known_guards(s: For) -> bool:
+    """Whether a loop has three or four iterations, and in each of them some guard is known.
+
+    Intel's compiler (2026.2) takes the first and the last iteration of such a loop apart, and may
+    crash on what is left, in its pass `vpo-directive-cleanup`. A loop that is unrolled before that
+    has no such rest.
+    """
+    own = frozenset((s.counter,))
+    if not isinstance(s.first, int) or -(-(s.bound - s.first) // s.step) not in CRASHING:
+        return False
+    return any(test.index.names() == own for test in tests_in(s.body))
+
+
+CRASHING = 3, 4
+"""The numbers of iterations of loops with which the compiler has crashed."""
 
 
 def wide_index(index: Nat) -> str:

@@ -12,19 +12,25 @@ from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.rules.correlation import NAMES, triple
 from liftpy.rewrite.strategies.shapes import array_type
 from liftpy.rewrite.strategy.derivation import replay
-from liftpy.winograd.error import Bound, bound_of, bound_of_two
+from liftpy.winograd.error import Bound, Transforms, bound, bound_of, bound_of_two
+from liftpy.winograd.linear import Form
+
+IN_TWO = ("correlation", "correlation_flat", "correlation_each")
+"""The shapes of rules in two dimensions."""
 
 
 @dataclass(frozen=True)
 class Algorithm:
     """F(m, r), with an m and an r for each dimension, and products that are summed over channels.
 
-    With one dimension, they may be summed over the `rows` of a window as well.
+    With one dimension, they may be summed over the `rows` of a window as well. In two dimensions,
+    the transforms may be `flat`.
     """
 
     sizes: tuple[tuple[int, int], ...]
     channels: int
     rows: int = 1
+    flat: bool = False
 
     def __str__(self) -> str:
         one, *more = (f"F({m}, {r})" for m, r in self.sizes)
@@ -40,13 +46,15 @@ class Algorithm:
     @property
     def bound(self) -> Bound:
         """The bound of its error in f32; TransformRefused if it sums more than is counted."""
-        return bound_with(self.sizes, self.summed)
+        return bound_with(self.sizes, self.summed, flat=self.flat)
 
 
 @lru_cache(maxsize=256)
-def bound_with(sizes: tuple[tuple[int, int], ...], channels: int) -> Bound:
-    """The bound of the triples of a rule."""
+def bound_with(sizes: tuple[tuple[int, int], ...], channels: int, *, flat: bool) -> Bound:
+    """The bound of the triples of a rule, which are equal if its transforms are flat."""
     triples = [triple(m, r) for m, r in sizes]
+    if flat:
+        return bound(Transforms.of(triples[0], Form.FLAT), channels)
     if len(triples) == 1:
         return bound_of(triples[0], 1, channels)
     return bound_of_two(triples[0], triples[1], channels)
@@ -55,7 +63,8 @@ def bound_with(sizes: tuple[tuple[int, int], ...], channels: int) -> Bound:
 def algorithms_of(partition: Partition) -> Iterator[Algorithm]:
     """Every use of F(m, r) in a partition, in the order of its steps.
 
-    The channels are the innermost axis of the array that the rule maps over. For a rule that sums
+    The channels are the innermost axis of the array that the rule maps over; a rule for a kernel of
+    each channel sums over none. For a rule that sums
     over the rows of a window, the number of these is the length of its second axis.
     """
     if not partition.other_algorithm:
@@ -65,9 +74,11 @@ def algorithms_of(partition: Partition) -> Iterator[Algorithm]:
         if step.rule in NAMES:
             shape, sizes = NAMES[step.rule]
             lengths = shape_of(at(before, (*step.path, 0)))
-            dimensions = 2 if shape == "correlation" else 1
+            flat = shape == "correlation_flat"
+            dimensions = 2 if shape in IN_TWO else 1
             rows = lengths[1] if shape == "correlation_rows" else 1
-            yield Algorithm((sizes * dimensions)[:dimensions], lengths[-1], rows)
+            summed = 1 if shape.startswith("correlation_each") else lengths[-1]
+            yield Algorithm((sizes * dimensions)[:dimensions], summed, rows, flat)
         before = after
 
 

@@ -16,7 +16,7 @@ import dataclasses
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -175,46 +175,84 @@ def source_of(cls: type) -> str:
 def law_of(rule: Rule) -> str:
     """A hash of a rule's law: both sides, conditions, assumptions, ranges, and kind of proof."""
     sizes = [(v.name, v.low, v.high) for v in sizes_of(rule)]
-    text = repr((structure(rule), sizes))
+    text = f"({written(rule)}, {sizes!r})"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def structure(value: Any) -> Any:
-    """A value as nested tuples of names and numbers, independent of how it prints."""
-    return structure_in(type(value))(value)
+class Token(str):
+    """A piece of a written value."""
+
+    __slots__ = ()
+
+
+COMMA, OPEN, CLOSE = Token(", "), Token("("), Token(")")
+
+
+def written(value: Any) -> str:
+    """A value as nested tuples of names and numbers, independent of how it prints.
+
+    Without recursion: a program with many names is deep.
+    """
+    found: list[str] = []
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if type(part) is Token:
+            found.append(part)
+        else:
+            waiting.extend(reversed(pieces_in(type(part))(part)))
+    return "".join(found)
 
 
 @cache
-def structure_in(cls: type) -> Callable[[Any], Any]:
-    """`structure` for the values of one class: a rule has thousands of parts, of few classes."""
+def pieces_in(cls: type) -> Callable[[Any], Sequence[Any]]:
+    """The tokens of `written` for the values of one class, with parts that are not written yet.
+
+    By class, since a rule has thousands of parts, of few classes.
+    """
     kind = f"{cls.__module__}.{cls.__qualname__}"
     if issubclass(cls, ValueVar):
-        return lambda value: (kind, value.name)
+        return lambda value: (Token((kind, value.name)),)
     if issubclass(cls, NoneType | bool | int | float | str):
-        return lambda value: value
+        return lambda value: (Token(repr(value)),)
     if issubclass(cls, tuple | list):
-        return lambda value: tuple(map(structure, value))
+        return in_brackets
     if issubclass(cls, Nat):
-        return structure_of_nat
+        return lambda value: (pieces_of_nat(value),)
     if issubclass(cls, Atom):
-        return lambda value: (kind, *map(structure, value.identity))
+        return lambda value: in_brackets((kind, *value.identity))
     if issubclass(cls, Mapping):
-        return lambda value: (
-            kind,
-            tuple((structure(k), structure(v)) for k, v in value.items()),
-        )
+        return lambda value: in_brackets((kind, tuple(value.items())))
     if dataclasses.is_dataclass(cls):
-        names = given(cls)
-        return lambda value: (kind, *((n, structure(getattr(value, n))) for n in names))
-    return lambda value: (kind, repr(value))
+        names = [(Token(f", ({name!r}, "), name) for name in given(cls)]
+        first, last = Token(f"({kind!r}"), Token(")" if names else ",)")
+
+        def pieces(value: Any) -> Sequence[Any]:
+            found: list[Any] = [first]
+            for token, name in names:
+                found += (token, getattr(value, name), CLOSE)
+            return (*found, last)
+
+        return pieces
+    return lambda value: (Token((kind, repr(value))),)
+
+
+def in_brackets(values: Sequence[Any]) -> Sequence[Any]:
+    """The tokens of a tuple, with its values."""
+    if len(values) == 1:
+        return OPEN, values[0], Token(",)")
+    found: list[Any] = [OPEN]
+    for k, value in enumerate(values):
+        found += (COMMA, value) if k else (value,)
+    return (*found, CLOSE)
 
 
 @lru_cache(maxsize=1 << 12)
-def structure_of_nat(number: Nat) -> Any:
-    """`structure` for a natural: the same few sizes are in most types of a rule."""
-    terms = [(structure(m), c) for m, c in number.terms.items()]
-    kind = f"{Nat.__module__}.{Nat.__qualname__}"
-    return kind, tuple(sorted(terms, key=repr) if len(terms) > 1 else terms)
+def pieces_of_nat(number: Nat) -> Token:
+    """The token of a natural: the same few sizes are in most types of a rule."""
+    terms = sorted(f"({written(m)}, {c!r})" for m, c in number.terms.items())
+    listed = f"({terms[0]},)" if len(terms) == 1 else f"({', '.join(terms)})"
+    return Token(f"({f'{Nat.__module__}.{Nat.__qualname__}'!r}, {listed})")
 
 
 @cache

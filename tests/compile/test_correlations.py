@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 
 import numpy as np
 import pytest
 
 import liftpy as lp
+from liftpy.compile import Kernel
 from liftpy.explore.exploring import space_of
 from liftpy.ir.expr import Lambda, Program
 from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate
+from liftpy.rewrite.algorithms import algorithms_of
 from liftpy.rewrite.by_tiles import also_within, by_tiles, each_value
 from liftpy.rewrite.composition import skeleton_named
 from liftpy.rewrite.cuts import all_cut
 from liftpy.rewrite.partition import HELD, STORED, WINOGRAD, Stage, partitions
-from liftpy.rewrite.rules.correlation import SIZES
+from liftpy.rewrite.rules.correlation import FLAT, SIZES, triple
 from liftpy.rewrite.strategies.hybrid import PARTS
 from liftpy.rewrite.strategies.transformed import NAMED, saves, square, whole_square, winograd
 from liftpy.rewrite.strategy import Success
 from liftpy.semantics.evaluate import evaluate
+from liftpy.winograd import linear
+from liftpy.winograd.error import bound_of
+from liftpy.winograd.sharing import applied
 from liftpy.workloads import workload
 from tests.fuzz.correlations import Case, Form, errors
+from tests.staged import of_partition
 from tests.subsample import is_first
 
 CASES = [
@@ -168,6 +175,66 @@ def test_a_hybrid_is_offered_where_it_takes_the_fewest_products(case: Case) -> N
         assert offered == case.hybrids
 
 
+#: Depthwise convolutions of odd sizes in both layouts, with their words and r.
+CHANNELS = [
+    ("convolution/depthwise/9x7x5x3x1", 3, ["2x2", "4x4"]),
+    ("convolution/depthwise/5x11x3x5x1:nchw", 5, ["2x2"]),
+    ("convolution/depthwise/1x4x6x3x1:relu", 3, ["2x2", "4x4"]),
+]
+LINE = """
+def p(x: [11][4]f32, const w: [4][3]f32, const b: [4]f32) =
+  x |> pad(2, 0, 0) |> slide(3, 1) |> map(part =>
+    zip(part |> transpose, w, b) |> map((d, k, b) => zip(d, k) |> map(mul) |> reduce(add, b)))
+"""
+
+
+@pytest.mark.parametrize(("name", "r", "words"), [*CHANNELS, ("line", 3, ["2", "4"])])
+def test_a_depthwise_convolution_is_right_within_its_bound(device, name, r, words) -> None:
+    """One stage transforms, multiplies and transforms back; the taps are transformed before."""
+    program = parse(LINE) if name == "line" else workload(name)
+    made = [p for p in partitions(program) if p.other_algorithm]
+    assert sorted({dict(p.words)[WINOGRAD] for p in made}) == words
+    rng = np.random.default_rng(33)
+    shapes = [tuple(map(int, p.type.shape)) for p in program.params]
+    arrays = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
+    meant = np.asarray(evaluate(program, *arrays, dtype=np.float64))
+    for partition in made:
+        assert partition.stages[0].name == "filters"
+        (used,) = algorithms_of(partition)
+        assert used.summed == 1
+        m = int(dict(partition.words)[WINOGRAD][-1])
+        dimensions = 1 if name == "line" else 2
+        assert used.bound == bound_of(triple(m, r), dimensions)
+        names = [["small", "plain"] for _ in partition.stages]
+        candidate = of_partition(program, partition, device, names, random.Random(0))
+        assert candidate is not None
+        module = compile_candidate(candidate.skeleton, candidate.point)
+        phases = [launch.phase for launch in module.launches]
+        assert phases == ["prepare", *["run"] * (len(phases) - 1)]
+        with contextlib.closing(Kernel(candidate, device)) as kernel:
+            apart = np.abs(kernel(*arrays) - meant).max()
+        assert apart <= float(used.bound.absolute) + 4 * 2.0**-24 * (r**dimensions + 2)
+
+
+def test_a_form_with_flat_transforms_differs_in_its_transforms_only() -> None:
+    """Its tiles and results have an equation for each element; the products are the same stage."""
+    case = Case((12, 12), 4, 8, (3, 3), 2)
+    stages, flat = stages_of(case, "4x4"), stages_of(case, "4x4+flat")
+    assert [*stages] == [*flat]
+    assert {name for name in stages if stages[name].key == flat[name].key} == {"products"}
+
+
+def test_flat_transforms_are_offered_where_they_take_no_more_operations() -> None:
+    def operations(m: int, r: int, form: linear.Form) -> list[int]:
+        f = triple(m, r)
+        counts = [applied(a, form).counts for a in (f.bt, f.at)]
+        return [c.additions + c.multiplications + c.negations for c in counts]
+
+    forms = linear.Form.FLAT, linear.Form.SEPARABLE
+    counts = {size: [operations(*size, form) for form in forms] for size in SIZES}
+    assert [*FLAT] == [s for s, (flat, apart) in counts.items() if np.less_equal(flat, apart).all()]
+
+
 SQUARES, ROWS = ["2x2", "4x4", "6x6"], ["1x2", "1x4", "1x6"]
 DENSE = """
 def p(x: [10][11][3]{t}, const w: [4][{r}][{r}][3]{t}) =
@@ -178,7 +245,7 @@ def p(x: [10][11][3]{t}, const w: [4][{r}][{r}][3]{t}) =
 
 def test_a_program_without_padding_or_bias_has_the_forms() -> None:
     found = {word for word, _ in forms(DENSE.format(t="f32", r=3, s=1, f="mul"))}
-    assert found == {*ROWS, *SQUARES, "4x6"}  # of 8 x 9 results
+    assert found == {*ROWS, *SQUARES, "4x6", "4x4+flat"}  # of 8 x 9 results
 
 
 @pytest.mark.parametrize(
@@ -206,7 +273,7 @@ def test_a_rectifier_takes_no_stage() -> None:
                 key = words[WINOGRAD], words[NAMED[0]], words.get("stage1", "")
                 found[key] = [stage.name for stage in made.stages]
     plain = {key: names for key, names in found.items() if not key[-1]}
-    assert len(found) == 3 * len(plain) == 27
+    assert len(found) == 3 * len(plain) == 33
     for (*form, _), names in plain.items():
         assert found[*form, "fused"] == names
         assert found[*form, STORED] == [*names[:-1], "stage1", "result"]

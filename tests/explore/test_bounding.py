@@ -226,7 +226,7 @@ def test_a_campaign_keeps_its_limit_on_the_error(device, tmp_path):
     notes: list[str] = []
     found = explore(program, 1, 0, path, device, max_error=1e-6, again=False, note=notes.append)
     assert found.identity.settings["max_error"] == 1e-6
-    left = {word for note in notes for word in re.findall(r"winograd=(\dx\d) is left", note)}
+    left = {word for note in notes for word in re.findall(r"winograd=(\S+) is left", note)}
     assert left == {*Case((5, 4), 2, 1, (3, 3), 0).words}
     for other in (None, 1e-5):
         with pytest.raises(StoreRefused, match="max error: it has 1e-06"):
@@ -273,6 +273,6 @@ def test_right_candidates_of_drawn_programs_pass(name, device):
         with contextlib.closing(Kernel(candidate, device)) as kernel:
             result = kernel(*arrays.values())
         bounds = bounding.bounds(candidate.skeleton)
-        assert bounds is not None
+        assert bounds is not None or WINOGRAD in candidate.skeleton.words  # whose bounds are wide
         verdict = judge.judge(result, bounds)
         assert isinstance(verdict, Error), (candidate.label, verdict.reason)

@@ -496,4 +496,4 @@ def test_what_is_held_begins_with_what_is_best_for_its_algorithm(monkeypatch, co
     trials = run(by_stages(local_search.search), space, 0, BEGIN + 12)
     words = [t.candidate.skeleton.words for t in trials[BEGIN:]]
     assert sum(own.get("inputs") == HELD for own in words) >= 4
-    assert met == {(f"{m}x{m}",) * 2 for m in (2, 4, 6)}
+    assert met == {(word, word) for word in ("2x2", "4x4", "6x6", "4x4+flat")}

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -32,10 +32,11 @@ from liftpy.ir.expr import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device
 from liftpy.rewrite.partition import FUSED, HELD, STORED, WINOGRAD, partitions
-from liftpy.rewrite.rules.correlation import SIZES, triple
+from liftpy.rewrite.rules.correlation import FLAT, SIZES, triple
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategies.transformed import NAMED, fewest
-from liftpy.winograd.error import bound_of
+from liftpy.winograd import linear
+from liftpy.winograd.error import Transforms, bound, bound_of
 from tests.staged import of_partition
 
 TAPS = (2, 3, 3, 4, 5, 7)
@@ -43,6 +44,7 @@ LAYOUTS = ("nhwc", "nchw")
 MOST = 17  # the largest side
 ROUNDING = 2.0**-24
 DRAWS = 3  # candidates of a form that are tried before a crash of the driver is the outcome
+SMALL = 7, 3  # the largest side, and number of channels and of kernels, of a small case
 ATTEMPTS = 40  # at all candidates of a partition; some skeletons that are drawn have no points
 
 EPILOGUES = ("", "", "relu", "shift", "residual", "inside")
@@ -109,6 +111,14 @@ class Case:
         outside_maps = groups == 1 and batch is None
         epilogue = rng.choice(EPILOGUES if outside_maps else ("", "inside"))
         return Case(sides, *counts, taps, seed, layout, epilogue, spelling, groups, batch)
+
+    @property
+    def small(self) -> Case:
+        """The same with fewer points, channels and kernels."""
+        side, most = SMALL
+        sides = tuple(min(n, side) for n in self.sides)
+        few = {"channels": min(self.channels, most), "kernels": min(self.kernels, most)}
+        return replace(self, sides=sides, batch=self.batch and min(self.batch, 2), **few)
 
     @property
     def program(self) -> Program:
@@ -289,6 +299,7 @@ class Case:
             down, right = (fewest(n, r) for n in self.results)
             # each factor of the bound grows with m
             words.setdefault(f"{down}x{right}", (2, max(down, right)))
+            words |= {f"{m}x{m}+flat": (2, m) for m, known in FLAT if known == r}
             if self.groups == 1 and self.batch is None:
                 words |= {f"{m}x{m}+direct": (2, m) for m in self.hybrids}
         return words
@@ -326,7 +337,10 @@ class Case:
         dimensions, m = self.words[word]
         r = self.blocks[0] if word.endswith("x1") else self.blocks[-1]
         sums = math.prod(self.blocks) * self.channels * self.stride ** len(self.taps)
-        found = bound_of(triple(m, r), dimensions, sums // r**dimensions)
+        if word.endswith("+flat"):
+            found = bound(Transforms.of(triple(m, r), linear.Form.FLAT), sums // r**2)
+        else:
+            found = bound_of(triple(m, r), dimensions, sums // r**dimensions)
         # of a hybrid, this also bounds the error of the results that are computed directly
         return float(found.absolute) + 2 * ROUNDING * (1 + sums + bool(self.epilogue))
 

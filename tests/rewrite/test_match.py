@@ -38,6 +38,7 @@ from liftpy.language.embedded.operations import operate
 from liftpy.language.text.program import parse
 from liftpy.primitives import Map, Reduce
 from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.rules.correlation import EACH
 from liftpy.rewrite.strategy import Failure, Strategy, Success, at_path, outermost, rule
 from liftpy.semantics.evaluate import evaluate
 from tests.rewrite.fixtures import DEFINITIONS as SQUARE
@@ -309,6 +310,28 @@ CAPTURES: list[tuple[str, str]] = [
         """zip(ks, xss |> take(2)) |> reduceByIndex((a, x) => zip(a, x) |> map(t =>
             zs |> map(t => sub(t, ^t.0)) |> reduce((c, t) => sub(t, c), t.1)), xss)""",
     ),
+]
+
+
+def of_channels(m: int, r: int, dimensions: int, t: str, x: str, q: str) -> str:
+    """Correlations of two channels with kernels made of a number each; `x` and `q` are binders."""
+    n, taps = m + r - 1, r**dimensions
+    tiles = f"xss |> join |> repeat(8) |> join |> take({2 * n**dimensions}) |> split(2)"
+    tiles += f" |> split({n})" * dimensions
+    windows = {1: f"tile |> slide({r}, 1)", 2: f"tile |> map(slide({r}, 1)) |> slide({r}, 1)"}
+    part, rows = ("part", "") if dimensions == 1 else ("part |> join", " |> map(transpose) |> join")
+    kernel = f"xss |> join |> repeat(2) |> join |> take({taps}) |> map({x} => sub({x}, {t}.1))"
+    start = f"zs |> map({q} => sub({q}, {t}.1)) |> reduce(sub, {t}.1)"
+    return f"""{tiles} |> map(tile => {windows[dimensions]}{rows} |> map(part =>
+        zip({part} |> transpose, ys |> take(2)) |> map({t} =>
+          zip({t}.0, {kernel}) |> reduce((a, z) => a + z.0 * z.1, {start}))))"""
+
+
+CAPTURES += [
+    (f"correlation_each{shape}_{m}_{r}", of_channels(m, r, dimensions, *names))
+    for shape, dimensions in (("", 2), ("_line", 1))
+    for m, r in EACH
+    for names in (("p", "y", "x"), ("y", "p", "row"))
 ]
 
 

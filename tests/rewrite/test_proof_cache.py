@@ -6,6 +6,7 @@ import ast
 import json
 import sys
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -19,6 +20,7 @@ from liftpy.rewrite.proof_cache import (
     package_folder,
     recorded,
     text_of,
+    written,
 )
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.strategy import Success, outermost, rule
@@ -265,3 +267,19 @@ def test_a_rule_that_is_not_proved_is_left_out_of_the_proof_cache(tmp_path):
     done = record((false,), tmp_path / "proofs.json")
     assert not isinstance(done.verdicts[false.name], Proved)
     assert not json.loads(done.path.read_text(encoding="utf-8"))["rules"]
+
+
+def test_a_deep_value_is_written_without_recursion() -> None:
+    """The programs of flat transforms are hundreds of nested lets."""
+    levels = 10 * sys.getrecursionlimit()
+    value: tuple = ()
+    for _ in range(levels):
+        value = (value,)
+    assert written(value) == "(" * levels + "()" + ",)" * levels
+
+
+def test_a_value_is_written_as_nested_tuples() -> None:
+    assert (
+        written((1, ["a", (2.5,)], None, {})) == "(1, ('a', (2.5,)), None, ('builtins.dict', ()))"
+    )
+    assert written(Fraction(1, 3)) == "('fractions.Fraction', 'Fraction(1, 3)')"

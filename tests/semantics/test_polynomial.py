@@ -15,6 +15,11 @@ from liftpy.ir.types import F32, I32
 from liftpy.primitives import Pad, Take
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules.correlation import SHAPES
+from liftpy.rewrite.rules.linear import (
+    LINEAR_MAP_OF_SUMS,
+    LINEAR_MAP_TWICE,
+    LINEAR_MAPS_INTERCHANGE,
+)
 from liftpy.rewrite.rules.notation import (
     array,
     fmap,
@@ -188,6 +193,9 @@ def xs_total() -> Expr:
     return total(xs)
 
 
+LINEAR = LINEAR_MAP_OF_SUMS, LINEAR_MAP_TWICE, LINEAR_MAPS_INTERCHANGE
+
+
 def changed(matrix: str, row: int, column: int, by: Fraction) -> SimpleNamespace:
     """F(2, 3) with one entry changed; a `Triple` would refuse it."""
     f = integral(cook_toom(2, 3))
@@ -213,10 +221,24 @@ def test_a_wrong_entry_is_refuted_with_sizes(
 def test_a_mixture_of_points_is_refuted(shape: str) -> None:
     one, two = (cook_toom(2, 3, points) for points in (("0", "1", "-1"), ("0", "1", "2")))
     mixed = SimpleNamespace(m=2, r=3, n=4, at=one.at, g=two.g, bt=one.bt)
-    assert isinstance(prove(SHAPES[shape]("mixed", mixed)), Refuted)
+    verdict = prove(SHAPES[shape]("mixed", mixed))
+    assert isinstance(verdict, Refuted)
+    assert "tiles" in verdict.witness
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_without_the_law_of_its_function_the_rule_is_refuted(shape: str) -> None:
     whole = SHAPES[shape]("whole", integral(cook_toom(2, 3)))
-    assert isinstance(prove(replace(whole, assuming=())), Refuted)
+    verdict = prove(replace(whole, assuming=()))
+    assert isinstance(verdict, Refuted)
+    assert "tiles" in verdict.witness
+
+
+@pytest.mark.parametrize("law", LINEAR, ids=lambda law: law.name)
+def test_without_a_condition_of_linearity_the_law_is_refuted_with_a_witness(law: Rule) -> None:
+    """A map of sums is the sum of its results only if both functions add."""
+    for dropped in law.assuming:
+        left = tuple(a for a in law.assuming if a != dropped)
+        verdict = prove(replace(law, assuming=left))
+        assert isinstance(verdict, Refuted), dropped
+        assert "=" in verdict.witness

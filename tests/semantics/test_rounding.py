@@ -9,6 +9,7 @@ from liftpy.ir.expr import Lambda, Program
 from liftpy.language.text.program import parse
 from liftpy.rewrite.algorithms import Algorithm, algorithms_of
 from liftpy.rewrite.partition import WINOGRAD, partitions
+from liftpy.rewrite.rules.correlation import FLAT
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.rounding import DIVISION, ErrorBounds, Magnitudes, Unbounded, roundings
 from liftpy.winograd.error import UNIT, compounded
@@ -93,17 +94,19 @@ def test_the_bound_of_a_form_by_f_m_r_is_that_of_its_matrices(taps):
     for form in partitions(case.program):
         for used in algorithms_of(form):
             word = dict(form.words)[WINOGRAD]
-            *down, right = ((int(m), taps) for m in word.split("x"))
+            flat = word.endswith("+flat")
+            *down, right = ((int(m), taps) for m in word.removesuffix("+flat").split("x"))
             summed = down == [(1, taps)]
             sizes = (right,) if summed else (*down, right)
-            assert used == Algorithm(sizes, 2, taps if summed else 1)
+            assert used == Algorithm(sizes, 2, taps if summed else 1, flat)
             params = case.program.params
             bounds = ErrorBounds(Program("p", Lambda(params, form.cut_form)), arrays)
             paths = bounds.at(points) / float(compounded(bounds.roundings))
             assert paths.max() == pytest.approx(float(used.bound.magnitude))
             assert 0 <= bounds.roundings - used.bound.roundings <= 4 * DIVISION
             found += 1
-    assert found == 3 * len({m for m in (2, 4, 6) if m + taps <= 9})  # squares are also held
+    flat_forms = sum(r == taps for _, r in FLAT)
+    assert found == 3 * len({m for m in (2, 4, 6) if m + taps <= 9}) + 2 * flat_forms  # also held
 
 
 def test_a_direct_form_uses_no_f_m_r():

@@ -7,6 +7,12 @@ channels are then n^2 matrix products, of tiles by channels with channels by ker
 results are transformed back once for all channels. Rows and columns may differ in m and r, and
 there may be one dimension only.
 
+A transform of two dimensions is separable (a matrix for the columns, then one for the rows) or flat
+(one program with an equation for each element of the result).
+
+If each channel has a kernel of its own, nothing is summed over the channels. A tile of a channel is
+then transformed, multiplied with its transformed kernel and transformed back in one step.
+
 Windows of several rows may also be transformed along their rows only. The products of a window's
 rows are added before the sums are transformed back, so a row is transformed once for all windows
 that contain it, and the transformed values take less memory than those of two dimensions.
@@ -14,14 +20,15 @@ that contain it, and the transformed values take less memory than those of two d
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, reduce
 from typing import TypeAlias
 
 from liftpy.ir.constraint import at_least
-from liftpy.ir.expr import Expr, FunCall, Literal, ScalarOp, call
+from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, ScalarOp, call
 from liftpy.ir.nat import Nat, NatLike, nat, nats
 from liftpy.ir.types import F32
 from liftpy.primitives import Concat, Drop, Repeat, Take
@@ -40,9 +47,9 @@ from liftpy.rewrite.rules.notation import (
     unknown,
     zipped,
 )
-from liftpy.rewrite.rules.products import folded
+from liftpy.rewrite.rules.products import accumulate, folded
 from liftpy.winograd.linear import Product, Step, Straight, Sum
-from liftpy.winograd.matrices import Matrix, identity
+from liftpy.winograd.matrices import Matrix, identity, kronecker
 from liftpy.winograd.points import ACCURATE
 from liftpy.winograd.sharing import is_dyadic, program
 from liftpy.winograd.triple import Triple, cook_toom
@@ -53,6 +60,18 @@ SIZES = ((2, 2), (4, 2), (2, 3), (4, 3), (6, 3), (2, 4), (4, 4), (2, 5), (4, 5),
 ZERO = Literal(0.0, F32)
 
 t, c, q, n, s = nats("t c q n s")
+
+FLAT = ((4, 3), (2, 5))
+"""Those for which flat transforms of tiles and results take no more operations than separable ones.
+
+For the others, there is no rule with flat transforms.
+"""
+
+EACH = ((2, 3), (4, 3), (2, 5))
+"""Those with rules for correlations of each channel with a kernel of its own."""
+
+Transform: TypeAlias = Callable[[tuple[Matrix, ...], Expr], Expr]
+"""The product of all points of a small array, row by row, with a matrix for each dimension."""
 
 Kernel: TypeAlias = tuple[Callable[..., Expr], Callable[..., Expr]]
 """From an element of `others`, the taps of a kernel and the value that its sums start from."""
@@ -73,10 +92,10 @@ def scaled(factor: Fraction, x: Expr) -> Expr:
     return operated("/", whole, Literal(float(factor.denominator), F32))
 
 
-def element(xs: Expr, index: int) -> Callable[[tuple[Expr, ...]], Expr]:
-    """`xs[index]`, whatever is known."""
+def element(xs: Expr, index: int) -> Expr:
+    """`xs[index]`."""
     single = call(Take(nat(1)), call(Drop(nat(index)), xs))
-    return lambda _: fold(lambda _, x: x, ZERO, single)
+    return fold(lambda _, x: x, ZERO, single)
 
 
 def array_of(values: list[Expr]) -> Expr:
@@ -98,28 +117,30 @@ def transformed(code: Straight) -> Callable[[Expr], Expr]:
     shared = {k for k, count in Counter([*operands, *code.results]).items() if count > 1}
 
     def run(xs: Expr) -> Expr:
-        def named(known: tuple[Expr, ...]) -> Expr:
-            k = len(known)
-            if k == code.inputs + len(code.steps):
-                results = (ZERO if result is None else known[result] for result in code.results)
-                return array_of([*results])
-            value = element(xs, k) if k < code.inputs else computed(code.steps[k - code.inputs])
-            if k not in shared:
-                return named((*known, value(known)))
-            return let(value(known), lambda t: named((*known, t)), f"t{k}")
-
-        return named(())
+        known: list[Expr] = []
+        named: list[tuple[Param, Expr]] = []
+        for k in range(code.inputs + len(code.steps)):
+            made = k - code.inputs
+            value = element(xs, k) if made < 0 else computed(code.steps[made], known)
+            if k in shared:
+                named.append((Param(f"t{k}", value.type), value))
+                value = named[-1][0]
+            known.append(value)
+        body = array_of([ZERO if result is None else known[result] for result in code.results])
+        for name, value in reversed(named):
+            body = call(Lambda((name,), body), value)
+        return body
 
     return run
 
 
-def computed(step: Step) -> Callable[[tuple[Expr, ...]], Expr]:
+def computed(step: Step, known: Sequence[Expr]) -> Expr:
     """A step of a straight-line program, given the values before it."""
     match step:
         case Sum(left, right, minus):
-            return lambda known: operated("-" if minus else "+", known[left], known[right])
+            return operated("-" if minus else "+", known[left], known[right])
         case Product(factor, of):
-            return lambda known: scaled(factor, known[of])
+            return scaled(factor, known[of])
 
 
 def along(matrices: tuple[Matrix, ...]) -> Callable[[Expr], Expr]:
@@ -149,10 +170,15 @@ def of_points(matrices: tuple[Matrix, ...], points: Expr) -> Expr:
     return run(points) if len(matrices) == 1 else join(run(split(len(matrices[-1][0]), points)))
 
 
-def of_columns(matrices: tuple[Matrix, ...], x: Expr) -> Expr:
-    """`along` for each column of an array of points: an array of columns for each point."""
+def flat(matrices: tuple[Matrix, ...], points: Expr) -> Expr:
+    """The same as `of_points` by one program, with an equation for each element of the result."""
+    return transformed(programs(reduce(kronecker, matrices)))(points)
+
+
+def of_columns(matrices: tuple[Matrix, ...], x: Expr, by: Transform = of_points) -> Expr:
+    """A transform of each column of an array of points: an array of columns for each point."""
     points = x if len(matrices) == 1 else join(x)
-    return transpose(fmap(lambda d: of_points(matrices, d), transpose(points), "d"))
+    return transpose(fmap(lambda d: by(matrices, d), transpose(points), "d"))
 
 
 def of_kernels(part: Expr, others: Expr, kernel: Kernel, dimensions: int) -> Expr:
@@ -173,12 +199,14 @@ def matrix_product(rows: Expr, columns: Expr, dimensions: int = 1) -> Expr:
     return fmap(lambda x: fmap(lambda y: fold(step, ZERO, zipped(x, y), "p"), columns, "y"), rows)
 
 
-def results(fs: tuple[Triple, ...], of_tile: Expr, others: Expr, kernel: Kernel) -> Expr:
+def results(
+    fs: tuple[Triple, ...], of_tile: Expr, others: Expr, kernel: Kernel, by: Transform = of_points
+) -> Expr:
     """From sums of products `[points][q]` the results and what they start from, `[windows][q]`."""
     _, start = kernel
 
     def back(p: Expr) -> Expr:
-        found = of_points((*(f.at for f in fs),), get(1, p))
+        found = by((*(f.at for f in fs),), get(1, p))
         return let(get(0, p), lambda y: fmap(lambda x: operated("+", start(y), x), found, "x"), "y")
 
     return transpose(fmap(back, zipped(others, transpose(of_tile)), "p"))
@@ -208,34 +236,86 @@ def correlation(name: str, left: Expr, right: Expr, *lengths: Nat) -> Rule:
     )
 
 
-def products(name: str, *fs: Triple) -> Rule:
+def windows(fs: tuple[Triple, ...], tile: Expr) -> Expr:
+    """The windows of a tile, row by row."""
+    if len(fs) == 1:
+        return slide(fs[0].r, 1, tile)
+    down, right = fs
+    rows = slide(down.r, 1, fmap(lambda row: slide(right.r, 1, row), tile, "row"))
+    return join(fmap(transpose, rows, "rows"))
+
+
+def products(name: str, *fs: Triple, by: Transform = of_points) -> Rule:
     """The correlations of tiles by an F(m, r) for each dimension."""
     tiles, others = array("tiles", F32, t, *(f.n for f in fs), c), array("others", X, q)
     kernel = taps, _ = kernel_of(*(f.r for f in fs), c)
 
-    def windows(tile: Expr) -> Expr:
-        if len(fs) == 1:
-            return slide(fs[0].r, 1, tile)
-        down, right = fs
-        rows = slide(down.r, 1, fmap(lambda row: slide(right.r, 1, row), tile, "row"))
-        return join(fmap(transpose, rows, "rows"))
-
     bt, g = (*(f.bt for f in fs),), (*(f.g for f in fs),)
-    filters = transpose(fmap(lambda y: of_columns(g, taps(y)), others, "y"))
+    filters = transpose(fmap(lambda y: of_columns(g, taps(y), by), others, "y"))
     left = fmap(
         lambda tile: fmap(
-            lambda part: of_kernels(part, others, kernel, len(fs)), windows(tile), "part"
+            lambda part: of_kernels(part, others, kernel, len(fs)), windows(fs, tile), "part"
         ),
         tiles,
         "tile",
     )
     right = in_steps(
-        transpose(fmap(lambda tile: of_columns(bt, tile), tiles, "tile")),
+        transpose(fmap(lambda tile: of_columns(bt, tile, by), tiles, "tile")),
         fmap(transpose, filters),
         lambda pair: matrix_product(get(0, pair), transpose(get(1, pair))),
-        lambda p: fmap(lambda tile: results(fs, tile, others, kernel), transpose(p), "tile"),
+        lambda p: fmap(lambda tile: results(fs, tile, others, kernel, by), transpose(p), "tile"),
     )
     return correlation(name, left, right, t, c, q)
+
+
+def one_by_one(name: str, *fs: Triple) -> Rule:
+    """The correlations of tiles by an F(m, r) for each dimension, of each channel with its kernel.
+
+    Nothing is summed over channels, so all steps but the transform of the kernels are one. One
+    dimension is transformed as columns of one element, so that each step makes an array by a map.
+    """
+    tiles, others = array("tiles", F32, t, *(f.n for f in fs), c), array("others", X, c)
+    taps, start = kernel_of(math.prod(f.r for f in fs))
+    two = (*fs, ONE)[:2]
+    bt, g, at = ((*(getattr(f, matrix) for f in two),) for matrix in ("bt", "g", "at"))
+
+    def folded_with(p: Expr) -> Expr:
+        y = get(1, p)
+        return fold(accumulate, start(y), zipped(get(0, p), taps(y)), "p")
+
+    def of_channel(p: Expr) -> Expr:
+        u, y = get(0, get(1, p)), get(1, get(1, p))
+        products = fmap(
+            lambda q: operated("*", get(0, q), get(1, q)), zipped(of_points(bt, get(0, p)), u), "q"
+        )
+        return fmap(lambda x: operated("+", start(y), x), of_points(at, products), "x")
+
+    left = fmap(
+        lambda tile: fmap(
+            lambda part: fmap(folded_with, zipped(channels(part, len(fs)), others), "p"),
+            windows(fs, tile),
+            "part",
+        ),
+        tiles,
+        "tile",
+    )
+    right = let(
+        fmap(lambda y: of_points(g, taps(y)), others, "y"),
+        lambda us: fmap(
+            lambda tile: transpose(
+                fmap(of_channel, zipped(channels(tile, len(fs)), zipped(us, others)), "p")
+            ),
+            tiles,
+            "tile",
+        ),
+        "filters",
+    )
+    return correlation(name, left, right, t, c)
+
+
+def channels(x: Expr, dimensions: int) -> Expr:
+    """For each channel, the points of an array of some dimensions, row by row."""
+    return transpose(join(x) if dimensions == 2 else x)
 
 
 def sums_of_rows(name: str, f: Triple) -> Rule:
@@ -291,17 +371,27 @@ ONE = Triple(1, 1, (), *(identity(1),) * 3)
 
 SHAPES: dict[str, Callable[..., Rule]] = {
     "correlation": lambda name, f, g=None: products(name, f, g or f),
+    "correlation_flat": lambda name, f: products(name, f, f, by=flat),
     "correlation_rows": sums_of_rows,
     "correlation_column": lambda name, f: products(name, f, ONE),
     "correlation_line": products,
+    "correlation_each": lambda name, f: one_by_one(name, f, f),
+    "correlation_each_line": one_by_one,
 }
 """How the rules of F(m, r) are made, by the beginnings of their names."""
+
+SOME = {"correlation_flat": FLAT, "correlation_each": EACH, "correlation_each_line": EACH}
+"""The sizes of shapes that do not have all."""
 
 RECTANGLES = tuple((m, k, r) for m, r in SIZES for k, s in SIZES if r == s and m != k)
 """The numbers of rows and of columns of a tile's results, if they differ, and r."""
 
 NAMES = {
-    **{f"{shape}_{m}_{r}": (shape, ((m, r),)) for shape in SHAPES for m, r in SIZES},
+    **{
+        f"{shape}_{m}_{r}": (shape, ((m, r),))
+        for shape in SHAPES
+        for m, r in SOME.get(shape, SIZES)
+    },
     **{
         f"correlation_{m}_{r}_by_{k}_{r}": ("correlation", ((m, r), (k, r)))
         for m, k, r in RECTANGLES

@@ -10,6 +10,7 @@ divide the number of windows, the array is padded further and the additional res
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -19,13 +20,13 @@ from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, every_part
 from liftpy.primitives import Slide
 from liftpy.primitives.work import computes
-from liftpy.rewrite.rules.correlation import RECTANGLES, SIZES
+from liftpy.rewrite.rules.correlation import NAMES, RECTANGLES, SIZES
 from liftpy.rewrite.strategies.elementwise import to_elements
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.hybrid import PARTS, whole_and_rest
-from liftpy.rewrite.strategies.outward import lets_outside, map_outside
+from liftpy.rewrite.strategies.outward import lets_outside, map_outside, rotated_right
 from liftpy.rewrite.strategies.remember import remembered
-from liftpy.rewrite.strategies.shapes import is_let, maker, renamed, working_map
+from liftpy.rewrite.strategies.shapes import is_let, lets, maker, renamed, working_map
 from liftpy.rewrite.strategies.share import has_fold, outside_functions
 from liftpy.rewrite.strategies.stage import (
     extend,
@@ -45,6 +46,7 @@ from liftpy.rewrite.strategy import (
     at_path,
     attempt,
     choose,
+    identity,
     normalize,
     outermost,
     repeat,
@@ -65,7 +67,7 @@ class Tiling:
     of elements of a window in these dimensions. With `fewest`, it is for numbers of results for
     which no other `m` takes fewer products in a dimension. With `hybrid`, it has whole tiles only,
     and other results are computed directly; it is for numbers of results for which this takes fewer
-    products than tiles of any `m`.
+    products than tiles of any `m`. The rule applies to what `prepared` makes of tiles.
     """
 
     rule: str
@@ -74,6 +76,7 @@ class Tiling:
     tiled: Strategy
     fewest: bool = False
     hybrid: bool = False
+    prepared: Strategy = identity
 
 
 def tiles_of(rows: int, columns: int) -> Strategy:
@@ -85,6 +88,11 @@ def tiles_of(rows: int, columns: int) -> Strategy:
 def square(m: int, r: int) -> Tiling:
     """Tiles of m x m results."""
     return Tiling(f"correlation_{m}_{r}", (m, m), r, tiles_of(m + r - 1, m + r - 1))
+
+
+def flat_square(m: int, r: int) -> Tiling:
+    """Tiles of m x m results, with flat transforms."""
+    return replace(square(m, r), rule=f"correlation_flat_{m}_{r}")
 
 
 def row(m: int, r: int) -> Tiling:
@@ -102,17 +110,32 @@ def line(m: int, r: int) -> Tiling:
     return Tiling(f"correlation_line_{m}_{r}", (m,), r, tile_line(nat(m + r - 1)))
 
 
+def each_square(m: int, r: int) -> Tiling:
+    """Tiles of m x m results of each channel with a kernel of its own."""
+    return replace(square(m, r), rule=f"correlation_each_{m}_{r}", prepared=PAIRS)
+
+
+def each_line(m: int, r: int) -> Tiling:
+    """Tiles of m results, in one dimension, of each channel with a kernel of its own."""
+    return replace(line(m, r), rule=f"correlation_each_line_{m}_{r}", prepared=PAIRS)
+
+
+PAIRS = attempt(normalize(seq(rule("map_of_zip_of_three"), rotated_right)))
+"""Write maps of zips of three arrays (channels, kernels, what sums start from) as maps of pairs."""
+
+
 def whole_square(m: int, r: int) -> Tiling:
     """Whole tiles of m x m results; the results of partial tiles are computed directly."""
     return replace(square(m, r), hybrid=True)
 
 
-TILES = {
-    "{m}x{m}": square,
-    "1x{m}": row,
-    "{m}x1": column,
-    "{m}": line,
-    "{m}x{m}+direct": whole_square,
+TILES: dict[str, tuple[Callable[[int, int], Tiling], ...]] = {
+    "{m}x{m}": (square, each_square),
+    "1x{m}": (row,),
+    "{m}x1": (column,),
+    "{m}": (line, each_line),
+    "{m}x{m}+direct": (whole_square,),
+    "{m}x{m}+flat": (flat_square,),
 }
 """The tilings by the form of their word; m is the number of results in a dimension."""
 
@@ -127,7 +150,13 @@ def rectangle(m: int, k: int, r: int) -> Tiling:
 def tilings() -> dict[str, tuple[Tiling, ...]]:
     """For each word of the choice `winograd`, the tilings with these numbers of results."""
     found: dict[str, tuple[Tiling, ...]] = {}
-    shapes = [(word.format(m=m), make(m, r)) for word, make in TILES.items() for m, r in SIZES]
+    shapes = [
+        (word.format(m=m), tiling)
+        for word, makes in TILES.items()
+        for m, r in SIZES
+        for tiling in (make(m, r) for make in makes)
+        if tiling.rule in NAMES
+    ]
     for word, tiling in (*shapes, *((f"{m}x{k}", rectangle(m, k, r)) for m, k, r in RECTANGLES)):
         found[word] = (*found.get(word, ()), tiling)
     return found
@@ -217,14 +246,14 @@ def known_counts(tiling: Tiling, expr: Expr) -> tuple[int, ...] | None:
 
 def finished(expr: Expr) -> Result:
     """Move what is done to each result to where it is computed, in the last step."""
-    return at_path((1,) * len(NAMED), to_elements)(expr)
+    return at_path((1,) * sum(1 for _ in lets(expr)), to_elements)(expr)
 
 
 def by_rule(tiling: Tiling) -> Strategy:
     """The rule of a tiling at the outermost map to which it applies."""
 
     def run(expr: Expr) -> Result:  # the rule is made only for what has tiles
-        return outermost(rule(tiling.rule))(expr)
+        return seq(tiling.prepared, outermost(rule(tiling.rule)))(expr)
 
     return run
 
@@ -377,10 +406,10 @@ def extension(*extra: Nat) -> Strategy:
 
 def named_outside(expr: Expr) -> Result:
     """Move the lets of the steps out of the layouts around them."""
-    path = next((p for p, e in outside_functions(expr) if is_let(e)), ())
+    path, named = next(((p, e) for p, e in outside_functions(expr) if is_let(e)), ((), expr))
     if not path:
         return Success(expr)
-    last = (1,) * len(NAMED)
+    last = (1,) * sum(1 for _ in lets(named))
     outwards = (at_path(last[:k], rule("let_of_let")) for k in range(len(last)))
-    named = rule("let_introduction", {"v": path})
-    return seq(named, *outwards, at_path(last, rule("let_inline")))(expr)
+    introduced = rule("let_introduction", {"v": path})
+    return seq(introduced, *outwards, at_path(last, rule("let_inline")))(expr)
