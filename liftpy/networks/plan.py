@@ -19,18 +19,19 @@ from liftpy.explore.space.space import Space
 from liftpy.explore.space.version import VERSION
 from liftpy.files.writing import write_file
 from liftpy.language.entry import entry
-from liftpy.networks.arena import aligned, conflict
+from liftpy.networks.arena import aligned
 from liftpy.networks.comparing import errors_of, tolerance_of
 from liftpy.networks.executing import Array, by_meaning, execute
 from liftpy.networks.graph import Graph
-from liftpy.networks.layout import Layout, blocks_of, constant_bytes, layout_of
+from liftpy.networks.layout import Layout, blocks_of, layout_of
 from liftpy.networks.options import Options, firsts
 from liftpy.networks.plan_file import Choice, PlanData, decoded, encoded
 from liftpy.networks.planning import Point, planned, solved
 from liftpy.networks.running import Runner
+from liftpy.networks.verifying import verified
 from liftpy.opencl.arguments import DTYPES
 from liftpy.opencl.devices import devices, find_device
-from liftpy.opencl.kernel import Module, flat
+from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 
@@ -357,39 +358,3 @@ def _target(path: Path, own: Device, given: Device | str | None, *, remeasure: b
             f"{target.label} with driver {target.driver_version}: plan again, or {AGAIN}"
         )
     return target
-
-
-def verified(data: PlanData, modules: Mapping[str, Module]) -> str | None:
-    """What is wrong with a plan whose operations have these kernels; None if nothing is.
-
-    The arrays of kernels are those of the tensors, and what is in use at the same time is in
-    different places.
-    """
-    graph, layout = data.graph, data.layout
-    for o in graph.operations:
-        module = modules[o.name]
-        names = (*flat(module.parameters), *flat(module.result))
-        tensors = (*o.inputs, *o.outputs)
-        if len(names) != len(tensors):
-            return f"{o.name} has {len(tensors)} tensors, its program {len(names)}"
-        for buffer, name in zip(map(module.buffer, names), tensors, strict=True):
-            tensor = graph.tensors[name]
-            if (buffer.shape, buffer.scalar) != (tensor.shape, tensor.type.name):
-                return (
-                    f"{name} is {tensor.type}{list(tensor.shape)}, and {o.name} has "
-                    f"{buffer.scalar}{list(buffer.shape)}"
-                )
-            if buffer.role == "constant" and tensor.value is None:
-                return f"{name} is a constant of {o.name}, and has no value"
-    blocks = blocks_of(graph, modules, layout.alignment)
-    offsets = {f"tensor {n}": at for n, at in layout.tensors.items()}
-    offsets |= {f"scratch of {n}": at for n, at in layout.scratch.items()}
-    if missing := sorted({b.name for b in blocks} - offsets.keys()):
-        return f"it has no offset for {missing[0]}"
-    if wrong := conflict(blocks, offsets, layout.bytes, layout.alignment):
-        return wrong
-    if data.point.constants != constant_bytes(graph, modules):
-        return (
-            f"its constants have {constant_bytes(graph, modules)} bytes, not {data.point.constants}"
-        )
-    return None
