@@ -23,6 +23,7 @@ from liftpy.files.naming import file_names
 from liftpy.files.writing import write_file
 from liftpy.networks.network import network
 from liftpy.networks.plan import Plan, Profile, load
+from liftpy.networks.plan_file import Choice
 from liftpy.networks.planning import Point
 
 
@@ -104,13 +105,14 @@ def tell_choices(plan: Plan) -> None:
     table.add_column("scratch at", justify="right")
     table.add_column("candidate", overflow="fold")
     for operation in plan.graph.operations:
-        choice = plan.choices[operation.name]
+        choice = plan.choices.get(operation.name)
+        time = None if choice is None else choice.time_ns
         table.add_row(
             escape(operation.name),
-            "?" if choice.time_ns is None else in_time(choice.time_ns),
+            in_time(time) if time is not None else "" if choice is None else "?",
             " ".join(str(plan.layout.tensors[n]) for n in operation.outputs),
             str(plan.layout.scratch.get(operation.name, "")),
-            escape(choice.skeleton),
+            "not moved: its inputs are stored there" if choice is None else escape(choice.skeleton),
         )
     show(table)
 
@@ -125,14 +127,23 @@ def as_data(plan: Plan) -> dict[str, Any]:
         "operations": [
             {
                 "operation": o.name,
-                "skeleton": plan.choices[o.name].skeleton,
-                "assignment": plan.choices[o.name].assignment,
-                "time_ns": plan.choices[o.name].time_ns,
+                **candidate_data(plan.choices.get(o.name)),
                 "offsets": {n: plan.layout.tensors[n] for n in o.outputs},
                 "scratch": plan.layout.scratch.get(o.name),
             }
             for o in plan.graph.operations
         ],
+    }
+
+
+def candidate_data(choice: Choice | None) -> dict[str, Any]:
+    """A candidate as JSON; an operation whose results are where they should be has none."""
+    if choice is None:
+        return {"skeleton": None, "assignment": {}, "time_ns": 0}
+    return {
+        "skeleton": choice.skeleton,
+        "assignment": choice.assignment,
+        "time_ns": choice.time_ns,
     }
 
 

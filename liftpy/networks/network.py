@@ -21,6 +21,7 @@ from liftpy.networks.layout import layout_of
 from liftpy.networks.options import firsts, measured
 from liftpy.networks.plan import Plan, alignment_of, plan_of
 from liftpy.networks.running import Runner
+from liftpy.networks.sharing import sharing
 from liftpy.opencl.devices import find_device
 
 
@@ -110,9 +111,11 @@ class Network:
         target = device if isinstance(device, Device) else find_device(device)
         key = target.fingerprint, target.ordinal, reference
         if key not in self._runners:
-            options = firsts(target)
-            modules = {o.name: options(o)[0].module for o in self if o.program is not None}
-            layout = layout_of(self.graph, modules, alignment_of(target))
+            options, alignment = firsts(target), alignment_of(target)
+            unmoved = sharing(self.graph, alignment).unmoved
+            kept = [o for o in self if o.program is not None and o.name not in unmoved]
+            modules = {o.name: options(o)[0].module for o in kept}
+            layout = layout_of(self.graph, modules, alignment)
             evaluator = reference_evaluator() if reference else None
             self._runners[key] = Runner(self.graph, modules, layout, target, evaluator)
         return self._runners[key].run(inputs)

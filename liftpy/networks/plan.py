@@ -23,11 +23,12 @@ from liftpy.networks.arena import aligned
 from liftpy.networks.comparing import errors_of, tolerance_of
 from liftpy.networks.executing import Array, by_meaning, execute
 from liftpy.networks.graph import Graph
-from liftpy.networks.layout import Layout, blocks_of, layout_of
-from liftpy.networks.options import Options, firsts
+from liftpy.networks.layout import Layout, blocks_of, constant_bytes, layout_of
+from liftpy.networks.options import Option, Options, firsts
 from liftpy.networks.plan_file import Choice, PlanData, decoded, encoded
 from liftpy.networks.planning import Point, planned, solved
 from liftpy.networks.running import Runner
+from liftpy.networks.sharing import sharing
 from liftpy.networks.verifying import verified
 from liftpy.opencl.arguments import DTYPES
 from liftpy.opencl.devices import devices, find_device
@@ -54,7 +55,7 @@ class OperationTime:
 
 @dataclass(frozen=True)
 class Profile:
-    """The times of a plan: a row for each operation, in order.
+    """The times of a plan: a row for each operation with kernels, in order.
 
     `time_ns` is the sum of the rows and `predicted_ns` that of the plan's own times, if all were
     measured; `host_ns` is the median time of a run on the host, without copies.
@@ -86,7 +87,7 @@ class Plan:
 
     @property
     def choices(self) -> Mapping[str, Choice]:
-        """The candidate of each operation."""
+        """The candidate of each operation that has kernels."""
         return self.data.choices
 
     @property
@@ -124,7 +125,7 @@ class Plan:
 
     @property
     def modules(self) -> Mapping[str, Module]:
-        """The kernels of each operation, derived from its candidate.
+        """The kernels of each operation that has some, derived from its candidate.
 
         StoreRefused if they are not those that the plan was made for.
         """
@@ -132,8 +133,8 @@ class Plan:
             made: dict[tuple[int, str, str], Module] = {}
             found: dict[str, Module] = {}
             for operation in self.graph.operations:
-                program, choice = operation.program, self.choices[operation.name]
-                if program is None:
+                program, choice = operation.program, self.choices.get(operation.name)
+                if program is None or choice is None:
                     continue
                 key = id(program), choice.skeleton, repr(sorted(choice.assignment.items()))
                 if key not in made:
@@ -205,6 +206,7 @@ class Plan:
         medians = {
             o.name: round(statistics.median(sum(one.kernels[o.name]) for one in times))
             for o in self.graph.operations
+            if o.name in self.choices
         }
         total = sum(medians.values())
         rows = tuple(
@@ -217,10 +219,23 @@ class Plan:
     def remeasured(self, device: Device | None = None) -> Plan:
         """The same candidates with a layout and times of this device, or of another one."""
         target = self.device if device is None else device
-        modules = self.modules
-        layout = layout_of(self.graph, modules, alignment_of(target), solved)
-        choices = {n: replace(c, time_ns=None) for n, c in self.choices.items()}
-        point = Point(None, layout.bytes, self.point.constants, layout.bound, proved=False)
+        alignment = alignment_of(target)
+        kept = [
+            o for o in self.graph.operations if o.name not in sharing(self.graph, alignment).unmoved
+        ]
+        first = firsts(target)  # for what another alignment does not leave where it is
+        modules: dict[str, Module] = {}
+        choices: dict[str, Choice] = {}
+        for o in kept:
+            if o.name in self.choices:
+                modules[o.name] = self.modules[o.name]
+                choices[o.name] = replace(self.choices[o.name], time_ns=None)
+            else:
+                (option,) = first(o)
+                modules[o.name], choices[o.name] = option.module, chosen(option)
+        layout = layout_of(self.graph, modules, alignment, solved)
+        constants = constant_bytes(self.graph, modules)
+        point = Point(None, layout.bytes, constants, layout.bound, proved=False)
         data = replace(
             self.data, choices=choices, layout=layout, point=point, device=target, version=VERSION
         )
@@ -277,6 +292,11 @@ def digest(module: Module) -> str:
     return hashlib.sha256(f"{module.source}\0{module.manifest_json()}".encode()).hexdigest()
 
 
+def chosen(option: Option) -> Choice:
+    """An option as a choice of a plan."""
+    return Choice(option.skeleton, option.assignment, option.time_ns, digest(option.module))
+
+
 def alignment_of(device: Device) -> int:
     """The alignment of offsets in device memory, in bytes."""
     with Session(device) as session:
@@ -288,10 +308,7 @@ def plan_of(
 ) -> Plan:
     """The fastest plan of a network within a limit; the options are first candidates by default."""
     found = planned(graph, options or firsts(device), alignment_of(device), memory_limit)
-    choices = {
-        name: Choice(one.skeleton, one.assignment, one.time_ns, digest(one.module))
-        for name, one in found.options.items()
-    }
+    choices = {name: chosen(one) for name, one in found.options.items()}
     return Plan(
         PlanData(found.graph, choices, found.layout, found.point, found.front, device, VERSION)
     )

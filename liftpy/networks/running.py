@@ -13,7 +13,8 @@ from liftpy.constraints.device import Device
 from liftpy.errors import InternalError
 from liftpy.networks.executing import Array, Reference, check_programs, given_inputs
 from liftpy.networks.graph import Graph, Operation
-from liftpy.networks.layout import Layout, constants_read, footprint, resident
+from liftpy.networks.layout import Layout, constants_read, footprint
+from liftpy.networks.sharing import resident
 from liftpy.opencl.arguments import DTYPES, touched_buffers
 from liftpy.opencl.kernel import Module, flat
 from liftpy.opencl.resident import Armed, Place, Resident
@@ -43,8 +44,8 @@ class _Held:
 class Runner:
     """A network ready to run: memory is allocated, constants are uploaded and kernels built.
 
-    `modules` are the kernels of each operation by name; one without a program has none, and is
-    computed by `reference` on the host.
+    `modules` are the kernels of each operation by name. One whose results are stored by others has
+    none, and neither has one without a program, which `reference` computes on the host.
     """
 
     def __init__(
@@ -192,6 +193,8 @@ class Runner:
         """Sets the arguments of all kernels."""
         for operation in self.graph.operations:
             module = self._modules.get(operation.name)
+            if operation.name in self.layout.unmoved:
+                continue  # its results are where they should be
             if module is None:
                 self._parts.append((operation, None))
                 continue

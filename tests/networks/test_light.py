@@ -7,6 +7,9 @@ import onnx
 import pytest
 
 import liftpy as lp
+from liftpy.networks.arena import lower_bound
+from liftpy.networks.layout import part_block
+from liftpy.networks.sharing import sharing
 from tests.benchmarks.scripts import script
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -36,6 +39,10 @@ JOINED = {
 """The numbers of joined operations and of their distinct programs; docs/networks.md has them."""
 
 
+UNMOVED = {"densenet121": 54, "inception_v1": 7, "inception_v2": 10, "squeezenet": 8}
+"""The numbers of concatenations without a kernel; docs/networks.md has them."""
+
+
 def test_these_are_all_of_them():
     assert {p.stem.removeprefix("light_") for p in FOLDER.glob("*.onnx")} == {*GRAPHS}
 
@@ -53,6 +60,10 @@ def test_every_node_has_a_program(name):
     assert (len(joined), len(joined.graph.programs)) == JOINED[name]
     assert sum(max(1, len(o.parts)) for o in joined) == len(network)
     assert joined.graph.peak_bytes <= graph.peak_bytes
+    shared = sharing(joined.graph, 128)
+    assert len(shared.unmoved) == UNMOVED.get(name, 0)
+    blocks = [part_block(joined.graph, part) for part in shared.parts]
+    assert lower_bound(blocks) == joined.graph.peak_bytes  # it is that of the first layers
     alone = {o.operator for o in joined if not o.parts}
     assert not alone & {"Relu", "BatchNormalization", "Sum", "Dropout"}
 
