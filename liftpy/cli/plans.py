@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,9 +23,10 @@ from liftpy.explore.report.wording import in_bytes, in_time
 from liftpy.files.naming import file_names
 from liftpy.files.writing import write_file
 from liftpy.networks.network import network
-from liftpy.networks.plan import Plan, Profile, load
+from liftpy.networks.plan import Plan, load
 from liftpy.networks.plan_file import Choice
 from liftpy.networks.planning import Point
+from liftpy.networks.profiling import Profile, trace_of
 
 
 def register(app: typer.Typer) -> None:
@@ -162,7 +164,7 @@ def point_data(point: Point) -> dict[str, Any]:
 # --- runs -----------------------------------------------------------------------------------------
 
 
-def run_plan(
+def run_plan(  # noqa: PLR0913  one parameter per option
     file: Path,
     given: Mapping[str, NDArray[Any]],
     device: str | None,
@@ -170,6 +172,7 @@ def run_plan(
     *,
     check: bool,
     profile: bool,
+    trace: Path | None = None,
     remeasure: bool,
     json: bool,
 ) -> None:
@@ -186,6 +189,10 @@ def run_plan(
         times = plan.profile(inputs)
         if output is not None:
             save(output, found)
+        if trace is not None:
+            made = trace_of(times, plan.graph.name, plan.device.label)
+            write_file(trace, dumps(made).encode())
+            note(f"{plan.graph.name}: {trace}, for chrome://tracing or ui.perfetto.dev")
         if remeasure:
             plan.save(file)
         if json:
@@ -220,7 +227,8 @@ def tell_profile(times: Profile) -> None:
     """Prints a row for each operation."""
     table = Table(box=None, pad_edge=False)
     table.add_column("operation", overflow="fold")
-    for heading in ("time", "share", "predicted", "live bytes"):
+    headings = ("time", "share", "predicted", "bytes", "GB/s", "Gflop/s", "of peak", "live bytes")
+    for heading in headings:
         table.add_column(heading, justify="right")
     for row in times.rows:
         table.add_row(
@@ -228,9 +236,16 @@ def tell_profile(times: Profile) -> None:
             in_time(row.time_ns),
             f"{row.share:.1%}",
             "?" if row.predicted_ns is None else in_time(row.predicted_ns),
+            str(row.bytes),
+            f"{row.byte_rate:.3g}",
+            f"{row.flop_rate:.3g}",
+            f"{row.of_peak(times.peak):.1%}",
             str(row.live_bytes),
         )
     show(table)
+    peak = times.peak
+    say(f"peak    {peak.flops:.4g} Gflop/s in f32 ({peak.flops_source})")
+    say(f"        {peak.bytes:.4g} GB/s of memory ({peak.bytes_source})")
 
 
 def tell_run(
@@ -271,6 +286,9 @@ def run_data(
             "time_ns": row.time_ns,
             "share": row.share,
             "predicted_ns": row.predicted_ns,
+            "bytes": row.bytes,
+            "flops": row.flops,
+            "of_peak": row.of_peak(times.peak),
             "live_bytes": row.live_bytes,
         }
         for row in times.rows
@@ -281,6 +299,7 @@ def run_data(
         "time_ns": times.time_ns,
         "host_ns": times.host_ns,
         "predicted_ns": times.predicted_ns,
+        "peak": {"gflops": times.peak.flops, "gbytes": times.peak.bytes},
         "plan": point_data(plan.point),
         "operations": rows,
         "outputs": {name: list(array.shape) for name, array in found.items()},

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,14 +18,14 @@ from liftpy.explore.space.space import Space
 from liftpy.explore.space.version import VERSION
 from liftpy.files.writing import write_file
 from liftpy.language.entry import entry
-from liftpy.networks.arena import aligned
 from liftpy.networks.comparing import errors_of, tolerance_of
 from liftpy.networks.executing import Array, by_meaning, execute
 from liftpy.networks.graph import Graph
-from liftpy.networks.layout import Layout, blocks_of, constant_bytes, layout_of
+from liftpy.networks.layout import Layout, constant_bytes, layout_of
 from liftpy.networks.options import Option, Options, firsts
 from liftpy.networks.plan_file import Choice, PlanData, decoded, encoded
 from liftpy.networks.planning import Point, planned, solved
+from liftpy.networks.profiling import Profile, profiled
 from liftpy.networks.running import Runner
 from liftpy.networks.sharing import sharing
 from liftpy.networks.verifying import verified
@@ -37,34 +36,6 @@ from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 
 REPEATS, WARMUP = 7, 2
-
-
-@dataclass(frozen=True)
-class OperationTime:
-    """A row of a profile: the median time in ns, its share of the sum, and the predicted time.
-
-    `live_bytes` are the bytes of the arena that are in use while the operation runs.
-    """
-
-    operation: str
-    time_ns: int
-    share: float
-    predicted_ns: int | None
-    live_bytes: int
-
-
-@dataclass(frozen=True)
-class Profile:
-    """The times of a plan: a row for each operation with kernels, in order.
-
-    `time_ns` is the sum of the rows and `predicted_ns` that of the plan's own times, if all were
-    measured; `host_ns` is the median time of a run on the host, without copies.
-    """
-
-    rows: tuple[OperationTime, ...]
-    time_ns: int
-    host_ns: int
-    predicted_ns: int | None
 
 
 class Plan:
@@ -198,23 +169,13 @@ class Plan:
     ) -> Profile:
         """Measured times of each operation: medians of repeated runs after a warm-up.
 
-        Without inputs, they are random numbers (seed 0).
+        Rows have the rates of bytes and operations, beside the device's peak. Without inputs, they
+        are random numbers (seed 0).
         """
         given = self.random_inputs() if inputs is None else inputs
         times = self.runner().profile(given, repeats, warmup)
-        live = live_bytes(self.graph, self.layout, self.modules)
-        medians = {
-            o.name: round(statistics.median(sum(one.kernels[o.name]) for one in times))
-            for o in self.graph.operations
-            if o.name in self.choices
-        }
-        total = sum(medians.values())
-        rows = tuple(
-            OperationTime(name, t, t / max(1, total), self.choices[name].time_ns, live[name])
-            for name, t in medians.items()
-        )
-        host = round(statistics.median(one.host_ns for one in times))
-        return Profile(rows, total, host, self.predicted_ns)
+        predicted = {name: choice.time_ns for name, choice in self.choices.items()}
+        return profiled(self.graph, self.layout, self.modules, predicted, self.device, times)
 
     def remeasured(self, device: Device | None = None) -> Plan:
         """The same candidates with a layout and times of this device, or of another one."""
@@ -312,15 +273,6 @@ def plan_of(
     return Plan(
         PlanData(found.graph, choices, found.layout, found.point, found.front, device, VERSION)
     )
-
-
-def live_bytes(graph: Graph, layout: Layout, modules: Mapping[str, Module]) -> dict[str, int]:
-    """The bytes of the arena that are in use during each operation."""
-    blocks = blocks_of(graph, modules, layout.alignment)
-    return {
-        o.name: sum(aligned(b.bytes, layout.alignment) for b in blocks if b.first <= k <= b.last)
-        for k, o in enumerate(graph.operations)
-    }
 
 
 @entry("lp.load")
