@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,8 +24,10 @@ from liftpy.explore.report.wording import in_bytes, in_time
 from liftpy.files.naming import file_names
 from liftpy.files.writing import write_file
 from liftpy.networks.network import network
-from liftpy.networks.plan import Plan, Profile, load
+from liftpy.networks.plan import Plan, load
+from liftpy.networks.plan_file import Choice
 from liftpy.networks.planning import Point
+from liftpy.networks.profiling import Profile, trace_of
 
 
 def register(app: typer.Typer) -> None:
@@ -106,13 +109,14 @@ def tell_choices(plan: Plan) -> None:
     table.add_column("scratch at", justify="right")
     table.add_column("candidate", overflow="fold")
     for operation in plan.graph.operations:
-        choice = plan.choices[operation.name]
+        choice = plan.choices.get(operation.name)
+        time = None if choice is None else choice.time_ns
         table.add_row(
             escape(operation.name),
-            "?" if choice.time_ns is None else in_time(choice.time_ns),
+            in_time(time) if time is not None else "" if choice is None else "?",
             " ".join(str(plan.layout.tensors[n]) for n in operation.outputs),
             str(plan.layout.scratch.get(operation.name, "")),
-            escape(choice.skeleton),
+            "not moved: its inputs are stored there" if choice is None else escape(choice.skeleton),
         )
     show(table)
 
@@ -127,14 +131,23 @@ def as_data(plan: Plan) -> dict[str, Any]:
         "operations": [
             {
                 "operation": o.name,
-                "skeleton": plan.choices[o.name].skeleton,
-                "assignment": plan.choices[o.name].assignment,
-                "time_ns": plan.choices[o.name].time_ns,
+                **candidate_data(plan.choices.get(o.name)),
                 "offsets": {n: plan.layout.tensors[n] for n in o.outputs},
                 "scratch": plan.layout.scratch.get(o.name),
             }
             for o in plan.graph.operations
         ],
+    }
+
+
+def candidate_data(choice: Choice | None) -> dict[str, Any]:
+    """A candidate as JSON; an operation whose results are where they should be has none."""
+    if choice is None:
+        return {"skeleton": None, "assignment": {}, "time_ns": 0}
+    return {
+        "skeleton": choice.skeleton,
+        "assignment": choice.assignment,
+        "time_ns": choice.time_ns,
     }
 
 
@@ -153,7 +166,7 @@ def point_data(point: Point) -> dict[str, Any]:
 # --- runs -----------------------------------------------------------------------------------------
 
 
-def run_plan(
+def run_plan(  # noqa: PLR0913  one parameter per option
     file: Path,
     given: Mapping[str, NDArray[Any]],
     device: str | None,
@@ -161,6 +174,7 @@ def run_plan(
     *,
     check: bool,
     profile: bool,
+    trace: Path | None = None,
     remeasure: bool,
     json: bool,
 ) -> None:
@@ -177,6 +191,10 @@ def run_plan(
         times = plan.profile(inputs)
         if output is not None:
             save(output, found)
+        if trace is not None:
+            made = trace_of(times, plan.graph.name, plan.device.label)
+            write_file(trace, dumps(made).encode())
+            note(f"{plan.graph.name}: {trace}, for chrome://tracing or ui.perfetto.dev")
         if remeasure:
             plan.save(file)
         if json:
@@ -211,7 +229,8 @@ def tell_profile(times: Profile) -> None:
     """Prints a row for each operation."""
     table = Table(box=None, pad_edge=False)
     table.add_column("operation", overflow="fold")
-    for heading in ("time", "share", "predicted", "live bytes"):
+    headings = ("time", "share", "predicted", "bytes", "GB/s", "Gflop/s", "of peak", "live bytes")
+    for heading in headings:
         table.add_column(heading, justify="right")
     for row in times.rows:
         table.add_row(
@@ -219,9 +238,16 @@ def tell_profile(times: Profile) -> None:
             in_time(row.time_ns),
             f"{row.share:.1%}",
             "?" if row.predicted_ns is None else in_time(row.predicted_ns),
+            str(row.bytes),
+            f"{row.byte_rate:.3g}",
+            f"{row.flop_rate:.3g}",
+            f"{row.of_peak(times.peak):.1%}",
             str(row.live_bytes),
         )
     show(table)
+    peak = times.peak
+    say(f"peak    {peak.flops:.4g} Gflop/s in f32 ({peak.flops_source})")
+    say(f"        {peak.bytes:.4g} GB/s of memory ({peak.bytes_source})")
 
 
 def tell_run(
@@ -262,6 +288,9 @@ def run_data(
             "time_ns": row.time_ns,
             "share": row.share,
             "predicted_ns": row.predicted_ns,
+            "bytes": row.bytes,
+            "flops": row.flops,
+            "of_peak": row.of_peak(times.peak),
             "live_bytes": row.live_bytes,
         }
         for row in times.rows
@@ -272,6 +301,7 @@ def run_data(
         "time_ns": times.time_ns,
         "host_ns": times.host_ns,
         "predicted_ns": times.predicted_ns,
+        "peak": {"gflops": times.peak.flops, "gbytes": times.peak.bytes},
         "plan": point_data(plan.point),
         "operations": rows,
         "outputs": {name: list(array.shape) for name, array in found.items()},

@@ -152,6 +152,12 @@ def run(  # noqa: PLR0913  one parameter per option
     profile: Annotated[
         bool, typer.Option("--profile", help="Print a row for each operation of a plan.")
     ] = False,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace", metavar="FILE.json", help="Write a run of a plan as a trace for Chrome."
+        ),
+    ] = None,
     remeasure: Annotated[
         bool,
         typer.Option(
@@ -179,12 +185,13 @@ def run(  # noqa: PLR0913  one parameter per option
             output,
             check=check,
             profile=profile,
+            trace=trace,
             remeasure=remeasure,
             json=json,
         )
         return
     refuse(
-        {"--check": check, "--profile": profile, "--remeasure": remeasure},
+        {"--check": check, "--profile": profile, "--trace": trace, "--remeasure": remeasure},
         f"it belongs to a plan, FILE{PLAN} (`liftpy plan` makes one)",
     )
     for option, value in (("--set", set_), ("--where", where)):

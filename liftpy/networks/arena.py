@@ -8,12 +8,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Block:
-    """Memory that is in use from step `first` to step `last`, both included."""
+    """Memory that is in use from step `first` to step `last`, both included.
+
+    Blocks `within` the same group keep their places in it: `at` bytes from where the group is. A
+    block without a group is one by itself.
+    """
 
     name: str
     bytes: int
     first: int
     last: int
+    within: str = ""
+    at: int = 0
+
+    @property
+    def group(self) -> str:
+        """The group that it is in."""
+        return self.within or self.name
 
     def meets(self, other: Block) -> bool:
         """Whether both are in use in some step."""
@@ -107,25 +118,39 @@ ORDERS: tuple[Callable[[Block], tuple[float, ...]], ...] = (
 
 
 def greedy(blocks: Sequence[Block]) -> dict[str, int]:
-    """Offsets by the best of several orders; each block goes to the lowest gap that it fits."""
-    found = [_in_order(sorted(blocks, key=lambda b: (*order(b), b.name))) for order in ORDERS]
+    """Offsets by the best of several orders; each group goes to the lowest gap that it fits."""
+    groups: dict[str, list[Block]] = {}
+    for b in blocks:
+        groups.setdefault(b.group, []).append(b)
+    wholes = [
+        Block(name, sum(b.bytes for b in own), min(b.first for b in own), max(b.last for b in own))
+        for name, own in groups.items()
+    ]
+    found = [
+        _in_order([groups[w.name] for w in sorted(wholes, key=lambda w: (*order(w), w.name))])
+        for order in ORDERS
+    ]
     return min(found, key=lambda offsets: end_of(blocks, offsets))
 
 
-def _in_order(blocks: Sequence[Block]) -> dict[str, int]:
+def _in_order(groups: Sequence[Sequence[Block]]) -> dict[str, int]:
     offsets: dict[str, int] = {}
-    placed: list[Block] = []  # by offset
-    for block in blocks:
-        at = 0
-        for other in placed:
-            if not other.meets(block):
-                continue
-            if offsets[other.name] - at >= block.bytes:
+    placed: list[Block] = []
+    for group in groups:
+        # a place of the group between these two is too near to a block that is there
+        taken = [
+            (offsets[other.name] - b.at - b.bytes, offsets[other.name] + other.bytes - b.at)
+            for b in group
+            for other in placed
+            if other.meets(b)
+        ]
+        start = 0
+        for low, high in sorted(taken):
+            if low >= start:
                 break
-            at = max(at, offsets[other.name] + other.bytes)
-        offsets[block.name] = at
-        placed.append(block)
-        placed.sort(key=lambda b: offsets[b.name])
+            start = max(start, high)
+        offsets |= {b.name: start + b.at for b in group}
+        placed += group
     return offsets
 
 
@@ -136,10 +161,15 @@ Solve = Callable[[Sequence[Block], int, Mapping[str, int]], tuple[Mapping[str, i
 def place(blocks: Sequence[Block], alignment: int = 1, solve: Solve | None = None) -> Placement:
     """A placement at multiples of the alignment; sizes are rounded up to it.
 
+    Places in a group are multiples of the alignment.
+
     It is greedy, and proved if it needs no more than the lower bound. Otherwise `solve`, if given,
     looks for a smaller one.
     """
-    units = [Block(b.name, -(-b.bytes // alignment), b.first, b.last) for b in blocks]
+    units = [
+        Block(b.name, -(-b.bytes // alignment), b.first, b.last, b.within, b.at // alignment)
+        for b in blocks
+    ]
     bound = lower_bound(units)
     offsets: Mapping[str, int] = greedy(units) if units else {}
     proved = end_of(units, offsets) == bound

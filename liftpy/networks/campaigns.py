@@ -26,6 +26,7 @@ from liftpy.explore.space.candidate import program_text
 from liftpy.ir.expr import Program
 from liftpy.networks.budget import Choice, State, chosen
 from liftpy.networks.graph import Graph, Operation
+from liftpy.networks.sharing import sharing
 from liftpy.opencl.devices import find_device
 
 LEAST = 20.0
@@ -39,6 +40,9 @@ SLOWER = 2.0
 
 NAME_MOST = 48
 """The largest number of characters of a file's name that are the program's name."""
+
+WIDE = 512
+"""An alignment in bytes that suffices on nearly all devices: the device need not be there."""
 
 UNFINISHED = ("running", "pending")
 """The outcomes of candidates that have none yet."""
@@ -197,14 +201,19 @@ def campaign_file(folder: Path, program: Program, device: Device) -> Path:
 
 
 def works_of(graph: Graph, folder: Path, device: Device) -> tuple[Work, ...]:
-    """The distinct programs of a graph with their operations and files."""
+    """The distinct programs of a graph with their operations and files.
+
+    Operations whose results are stored by others are not among them: a plan has no kernels of them.
+    """
+    unmoved = sharing(graph, WIDE).unmoved
     found: dict[int, list[Operation]] = {}
     for operation in graph.operations:
-        if operation.program is not None:
+        if operation.program is not None and operation.name not in unmoved:
             found.setdefault(id(operation.program), []).append(operation)
     return tuple(
         Work(program, tuple(found[id(program)]), campaign_file(folder, program, device))
         for program in graph.programs
+        if id(program) in found
     )
 
 

@@ -170,7 +170,7 @@ class Graph:
 
     @property
     def peak_bytes(self) -> int:
-        """The largest sum of live bytes: a lower bound of the memory for tensors in this order."""
+        """The largest sum of live bytes: the least memory in this order if none share storage."""
         return max(self.live_bytes, default=0)
 
     @property

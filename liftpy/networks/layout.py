@@ -12,6 +12,7 @@ from functools import cache
 
 from liftpy.networks.arena import Block, Solve, place
 from liftpy.networks.graph import Graph, Operation
+from liftpy.networks.sharing import Part, Sharing, sharing
 from liftpy.opencl.arguments import touched_buffers
 from liftpy.opencl.kernel import Module, flat
 
@@ -50,6 +51,9 @@ def footprint(module: Module, alignment: int) -> Footprint:
 class Layout:
     """The offsets of tensors and of the scratch of operations, by name, in an arena of `bytes`.
 
+    Tensors that are parts of others share their bytes. `unmoved` are the operations without
+    kernels: their results are where they should be.
+
     `bound` is the largest sum of the bytes in use during one operation; `proved`: whether no arena
     for this order and these modules is smaller. All are multiples of `alignment`.
     """
@@ -60,18 +64,19 @@ class Layout:
     bound: int
     proved: bool
     alignment: int
+    unmoved: frozenset[str] = frozenset()
 
 
-def resident(graph: Graph) -> list[str]:
-    """The tensors that are stored in the arena: those between programs, and inputs and results."""
-    used = {n for o in graph.operations if o.program for n in (*o.inputs, *o.outputs)}
-    return [n for n, t in graph.tensors.items() if n in used and t.value is None]
+def blocks_of(
+    graph: Graph, modules: Mapping[str, Module], alignment: int, shared: Sharing | None = None
+) -> list[Block]:
+    """The blocks of the arena: parts of tensors, and the scratch of each operation that has some.
 
-
-def blocks_of(graph: Graph, modules: Mapping[str, Module], alignment: int) -> list[Block]:
-    """The blocks of the arena: of tensors, and of the scratch of each operation that has some."""
-    lives = graph.lifetimes
-    blocks = [Block(f"tensor {n}", graph.tensors[n].bytes, *lives[n]) for n in resident(graph)]
+    `shared` is the sharing of the graph, if the caller knows it. The blocks of a storage are within
+    the group `storage of TENSOR`.
+    """
+    shared = sharing(graph, alignment) if shared is None else shared
+    blocks = [part_block(graph, part) for part in shared.parts]
     for k, operation in enumerate(graph.operations):
         if operation.name in modules:
             scratch = footprint(modules[operation.name], alignment).scratch
@@ -80,18 +85,29 @@ def blocks_of(graph: Graph, modules: Mapping[str, Module], alignment: int) -> li
     return blocks
 
 
+def part_block(graph: Graph, part: Part) -> Block:
+    """The block of a part: it is in use while one of its tensors is."""
+    lives = [graph.lifetimes[n] for n in part.tensors]
+    first, last = min(first for first, _ in lives), max(last for _, last in lives)
+    return Block(part.name, part.bytes, first, last, f"storage of {part.storage}", part.offset)
+
+
 def layout_of(
     graph: Graph, modules: Mapping[str, Module], alignment: int, solve: Solve | None = None
 ) -> Layout:
     """The layout of a network whose operations have these modules, by name."""
-    placed = place(blocks_of(graph, modules, alignment), alignment, solve)
-    tensors = {n: placed.offsets[f"tensor {n}"] for n in resident(graph)}
+    shared = sharing(graph, alignment)
+    placed = place(blocks_of(graph, modules, alignment, shared), alignment, solve)
+    starts = {part.storage: placed.offsets[part.name] - part.offset for part in shared.parts}
+    tensors = {n: starts[storage] + at for n, (storage, at) in shared.places.items()}
     scratch = {
         o.name: placed.offsets[f"scratch of {o.name}"]
         for o in graph.operations
         if f"scratch of {o.name}" in placed.offsets
     }
-    return Layout(tensors, scratch, placed.bytes, placed.bound, placed.proved, alignment)
+    return Layout(
+        tensors, scratch, placed.bytes, placed.bound, placed.proved, alignment, shared.unmoved
+    )
 
 
 def constants_read(graph: Graph, operation: Operation, module: Module) -> list[str]:
@@ -103,7 +119,8 @@ def constants_read(graph: Graph, operation: Operation, module: Module) -> list[s
 
 def constant_bytes(graph: Graph, modules: Mapping[str, Module]) -> int:
     """The bytes of all constants in device memory: raw ones that runs read, and packed ones."""
-    items = constant_items(graph, ((o, modules[o.name]) for o in graph.operations if o.program))
+    own = [(o, modules[o.name]) for o in graph.operations if o.name in modules]
+    items = constant_items(graph, own)
     return sum(items.values())
 
 

@@ -13,6 +13,7 @@ from liftpy.constraints.device import Device
 from liftpy.errors import NetworkRefused, UnknownName, plural
 from liftpy.explore.exploring import SAMPLES
 from liftpy.explore.optional import needing
+from liftpy.language.entry import entry
 from liftpy.networks.campaigns import NetworkCampaign, Turn, explore_network
 from liftpy.networks.executing import Reference, by_meaning, execute
 from liftpy.networks.graph import Graph, Operation, Unsupported, listed
@@ -20,6 +21,7 @@ from liftpy.networks.layout import layout_of
 from liftpy.networks.options import firsts, measured
 from liftpy.networks.plan import Plan, alignment_of, plan_of
 from liftpy.networks.running import Runner
+from liftpy.networks.sharing import sharing
 from liftpy.opencl.devices import find_device
 
 
@@ -123,28 +125,34 @@ class Network:
         target = device if isinstance(device, Device) else find_device(device)
         key = target.fingerprint, target.ordinal, reference
         if key not in self._runners:
-            options = firsts(target)
-            modules = {o.name: options(o)[0].module for o in self if o.program is not None}
-            layout = layout_of(self.graph, modules, alignment_of(target))
+            options, alignment = firsts(target), alignment_of(target)
+            unmoved = sharing(self.graph, alignment).unmoved
+            kept = [o for o in self if o.program is not None and o.name not in unmoved]
+            modules = {o.name: options(o)[0].module for o in kept}
+            layout = layout_of(self.graph, modules, alignment)
             evaluator = reference_evaluator() if reference else None
             self._runners[key] = Runner(self.graph, modules, layout, target, evaluator)
         return self._runners[key].run(inputs)
 
+    @entry("net.plan")
     def plan(
         self,
-        db: Sequence[str | Path] = (),
+        db: str | Path | Sequence[str | Path] = (),
         *,
         device: Device | str | None = None,
         memory_limit: int | None = None,
     ) -> Plan:
         """The fastest plan within a limit of device memory in bytes (docs/networks.md).
 
-        `db` are campaigns of the network's programs, whose measured candidates are chosen from; a
-        program without one has its first candidate. ConstraintRefused if no plan is within the
-        limit, and LiftError if the solver is needed and not installed.
+        `db` are campaigns of the network's programs, whose measured candidates are chosen from: a
+        file, a folder, or several. A program without one has its first candidate. ConstraintRefused
+        if no plan is within the limit, TypeRefused for an argument of another type, and LiftError
+        if the solver is needed and not installed.
         """
         target = device if isinstance(device, Device) else find_device(device)
-        return plan_of(self.graph, target, measured(map(Path, db), target), memory_limit)
+        paths = [db] if isinstance(db, str | Path) else db
+        limit = None if memory_limit is None else int(memory_limit)  # it may be one of NumPy
+        return plan_of(self.graph, target, measured(map(Path, paths), target), limit)
 
     def explore(
         self,

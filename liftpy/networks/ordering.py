@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from liftpy.networks.graph import Graph
+from liftpy.networks.sharing import Part
 
 WIDTH = 1000
 """The most sets of operations of one size that the search keeps."""
@@ -34,12 +35,12 @@ class _State:
 
 
 def ordered(
-    graph: Graph, sizes: Mapping[str, int], scratch: Sequence[int], width: int = WIDTH
+    graph: Graph, parts: Sequence[Part], scratch: Sequence[int], width: int = WIDTH
 ) -> Order:
     """An order of least peak among those that the search keeps, or the graph's if none is better.
 
-    `sizes` are the bytes of each tensor that is not constant, and `scratch` those that each
-    operation needs while it runs.
+    `parts` are those of the tensors that are not constant (`sharing`), and `scratch` the bytes that
+    each operation needs while it runs.
 
     The search goes through the sets of operations that can be done first, by their number: after a
     set, the live tensors are known, so only its least peak matters. It keeps at most `width` sets
@@ -48,29 +49,33 @@ def ordered(
     """
     operations = graph.operations
     position = {o.name: k for k, o in enumerate(operations)}
-    held = {n for n, t in graph.tensors.items() if n in sizes and t.kind != "constant"}
-    readers = {n: {position[r] for r in graph.tensors[n].readers} for n in held}
-    reads = [{n for n in held if k in readers[n]} for k in range(len(operations))]
-    needs = [{position[p] for n in r if (p := graph.tensors[n].producer)} for r in reads]
+    needs: list[set[int]] = [set() for _ in operations]
+    for tensor in graph.tensors.values():
+        if tensor.producer is not None:
+            for reader in tensor.readers:
+                needs[position[reader]].add(position[tensor.producer])
     masks = [sum(1 << k for k in before) for before in needs]
-    read_by = {n: sum(1 << k for k in found) for n, found in readers.items()}
-    made = [[n for n in o.outputs if n in held] for o in operations]
+    read_by = [sum(1 << position[r] for r in part.readers) for part in parts]
+    made: list[list[int]] = [[] for _ in operations]
+    used: list[list[int]] = [[] for _ in operations]  # what may be freed after each operation
+    for j, part in enumerate(parts):
+        if part.writer is not None:
+            made[position[part.writer]].append(j)
+        if not part.result:
+            for k in {position[n] for n in (part.writer, *part.readers) if n is not None}:
+                used[k].append(j)
     followers: list[list[int]] = [[] for _ in operations]
     for k, before in enumerate(needs):
         for j in before:
             followers[j].append(k)
 
     def after(state: _State, done: int, k: int) -> _State:
-        new = state.live + sum(sizes[n] for n in made[k])
+        new = state.live + sum(parts[j].bytes for j in made[k])
         now = done | 1 << k
-        freed = sum(
-            sizes[n]
-            for n in {*reads[k], *made[k]}
-            if not graph.tensors[n].result and read_by[n] & now == read_by[n]
-        )
+        freed = sum(parts[j].bytes for j in used[k] if read_by[j] & now == read_by[j])
         return _State(max(state.peak, new + scratch[k]), new - freed, k, state)
 
-    begun = sum(sizes[n] for n in held if graph.tensors[n].producer is None)
+    begun = sum(part.bytes for part in parts if part.writer is None)
     own = start = _State(0, begun, -1, None)
     for k in range(len(operations)):
         own = after(own, (1 << k) - 1, k)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,50 +18,24 @@ from liftpy.explore.space.space import Space
 from liftpy.explore.space.version import VERSION
 from liftpy.files.writing import write_file
 from liftpy.language.entry import entry
-from liftpy.networks.arena import aligned, conflict
 from liftpy.networks.comparing import errors_of, tolerance_of
 from liftpy.networks.executing import Array, by_meaning, execute
 from liftpy.networks.graph import Graph
-from liftpy.networks.layout import Layout, blocks_of, constant_bytes, layout_of
-from liftpy.networks.options import Options, firsts
+from liftpy.networks.layout import Layout, constant_bytes, layout_of
+from liftpy.networks.options import Option, Options, firsts
 from liftpy.networks.plan_file import Choice, PlanData, decoded, encoded
 from liftpy.networks.planning import Point, planned, solved
+from liftpy.networks.profiling import Profile, profiled
 from liftpy.networks.running import Runner
+from liftpy.networks.sharing import sharing
+from liftpy.networks.verifying import verified
 from liftpy.opencl.arguments import DTYPES
 from liftpy.opencl.devices import devices, find_device
-from liftpy.opencl.kernel import Module, flat
+from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 
 REPEATS, WARMUP = 7, 2
-
-
-@dataclass(frozen=True)
-class OperationTime:
-    """A row of a profile: the median time in ns, its share of the sum, and the predicted time.
-
-    `live_bytes` are the bytes of the arena that are in use while the operation runs.
-    """
-
-    operation: str
-    time_ns: int
-    share: float
-    predicted_ns: int | None
-    live_bytes: int
-
-
-@dataclass(frozen=True)
-class Profile:
-    """The times of a plan: a row for each operation, in order.
-
-    `time_ns` is the sum of the rows and `predicted_ns` that of the plan's own times, if all were
-    measured; `host_ns` is the median time of a run on the host, without copies.
-    """
-
-    rows: tuple[OperationTime, ...]
-    time_ns: int
-    host_ns: int
-    predicted_ns: int | None
 
 
 class Plan:
@@ -85,7 +58,7 @@ class Plan:
 
     @property
     def choices(self) -> Mapping[str, Choice]:
-        """The candidate of each operation."""
+        """The candidate of each operation that has kernels."""
         return self.data.choices
 
     @property
@@ -123,7 +96,7 @@ class Plan:
 
     @property
     def modules(self) -> Mapping[str, Module]:
-        """The kernels of each operation, derived from its candidate.
+        """The kernels of each operation that has some, derived from its candidate.
 
         StoreRefused if they are not those that the plan was made for.
         """
@@ -131,8 +104,8 @@ class Plan:
             made: dict[tuple[int, str, str], Module] = {}
             found: dict[str, Module] = {}
             for operation in self.graph.operations:
-                program, choice = operation.program, self.choices[operation.name]
-                if program is None:
+                program, choice = operation.program, self.choices.get(operation.name)
+                if program is None or choice is None:
                     continue
                 key = id(program), choice.skeleton, repr(sorted(choice.assignment.items()))
                 if key not in made:
@@ -196,30 +169,34 @@ class Plan:
     ) -> Profile:
         """Measured times of each operation: medians of repeated runs after a warm-up.
 
-        Without inputs, they are random numbers (seed 0).
+        Rows have the rates of bytes and operations, beside the device's peak. Without inputs, they
+        are random numbers (seed 0).
         """
         given = self.random_inputs() if inputs is None else inputs
         times = self.runner().profile(given, repeats, warmup)
-        live = live_bytes(self.graph, self.layout, self.modules)
-        medians = {
-            o.name: round(statistics.median(sum(one.kernels[o.name]) for one in times))
-            for o in self.graph.operations
-        }
-        total = sum(medians.values())
-        rows = tuple(
-            OperationTime(name, t, t / max(1, total), self.choices[name].time_ns, live[name])
-            for name, t in medians.items()
-        )
-        host = round(statistics.median(one.host_ns for one in times))
-        return Profile(rows, total, host, self.predicted_ns)
+        predicted = {name: choice.time_ns for name, choice in self.choices.items()}
+        return profiled(self.graph, self.layout, self.modules, predicted, self.device, times)
 
     def remeasured(self, device: Device | None = None) -> Plan:
         """The same candidates with a layout and times of this device, or of another one."""
         target = self.device if device is None else device
-        modules = self.modules
-        layout = layout_of(self.graph, modules, alignment_of(target), solved)
-        choices = {n: replace(c, time_ns=None) for n, c in self.choices.items()}
-        point = Point(None, layout.bytes, self.point.constants, layout.bound, proved=False)
+        alignment = alignment_of(target)
+        kept = [
+            o for o in self.graph.operations if o.name not in sharing(self.graph, alignment).unmoved
+        ]
+        first = firsts(target)  # for what another alignment does not leave where it is
+        modules: dict[str, Module] = {}
+        choices: dict[str, Choice] = {}
+        for o in kept:
+            if o.name in self.choices:
+                modules[o.name] = self.modules[o.name]
+                choices[o.name] = replace(self.choices[o.name], time_ns=None)
+            else:
+                (option,) = first(o)
+                modules[o.name], choices[o.name] = option.module, chosen(option)
+        layout = layout_of(self.graph, modules, alignment, solved)
+        constants = constant_bytes(self.graph, modules)
+        point = Point(None, layout.bytes, constants, layout.bound, proved=False)
         data = replace(
             self.data, choices=choices, layout=layout, point=point, device=target, version=VERSION
         )
@@ -276,6 +253,11 @@ def digest(module: Module) -> str:
     return hashlib.sha256(f"{module.source}\0{module.manifest_json()}".encode()).hexdigest()
 
 
+def chosen(option: Option) -> Choice:
+    """An option as a choice of a plan."""
+    return Choice(option.skeleton, option.assignment, option.time_ns, digest(option.module))
+
+
 def alignment_of(device: Device) -> int:
     """The alignment of offsets in device memory, in bytes."""
     with Session(device) as session:
@@ -287,22 +269,10 @@ def plan_of(
 ) -> Plan:
     """The fastest plan of a network within a limit; the options are first candidates by default."""
     found = planned(graph, options or firsts(device), alignment_of(device), memory_limit)
-    choices = {
-        name: Choice(one.skeleton, one.assignment, one.time_ns, digest(one.module))
-        for name, one in found.options.items()
-    }
+    choices = {name: chosen(one) for name, one in found.options.items()}
     return Plan(
         PlanData(found.graph, choices, found.layout, found.point, found.front, device, VERSION)
     )
-
-
-def live_bytes(graph: Graph, layout: Layout, modules: Mapping[str, Module]) -> dict[str, int]:
-    """The bytes of the arena that are in use during each operation."""
-    blocks = blocks_of(graph, modules, layout.alignment)
-    return {
-        o.name: sum(aligned(b.bytes, layout.alignment) for b in blocks if b.first <= k <= b.last)
-        for k, o in enumerate(graph.operations)
-    }
 
 
 @entry("lp.load")
@@ -357,39 +327,3 @@ def _target(path: Path, own: Device, given: Device | str | None, *, remeasure: b
             f"{target.label} with driver {target.driver_version}: plan again, or {AGAIN}"
         )
     return target
-
-
-def verified(data: PlanData, modules: Mapping[str, Module]) -> str | None:
-    """What is wrong with a plan whose operations have these kernels; None if nothing is.
-
-    The arrays of kernels are those of the tensors, and what is in use at the same time is in
-    different places.
-    """
-    graph, layout = data.graph, data.layout
-    for o in graph.operations:
-        module = modules[o.name]
-        names = (*flat(module.parameters), *flat(module.result))
-        tensors = (*o.inputs, *o.outputs)
-        if len(names) != len(tensors):
-            return f"{o.name} has {len(tensors)} tensors, its program {len(names)}"
-        for buffer, name in zip(map(module.buffer, names), tensors, strict=True):
-            tensor = graph.tensors[name]
-            if (buffer.shape, buffer.scalar) != (tensor.shape, tensor.type.name):
-                return (
-                    f"{name} is {tensor.type}{list(tensor.shape)}, and {o.name} has "
-                    f"{buffer.scalar}{list(buffer.shape)}"
-                )
-            if buffer.role == "constant" and tensor.value is None:
-                return f"{name} is a constant of {o.name}, and has no value"
-    blocks = blocks_of(graph, modules, layout.alignment)
-    offsets = {f"tensor {n}": at for n, at in layout.tensors.items()}
-    offsets |= {f"scratch of {n}": at for n, at in layout.scratch.items()}
-    if missing := sorted({b.name for b in blocks} - offsets.keys()):
-        return f"it has no offset for {missing[0]}"
-    if wrong := conflict(blocks, offsets, layout.bytes, layout.alignment):
-        return wrong
-    if data.point.constants != constant_bytes(graph, modules):
-        return (
-            f"its constants have {constant_bytes(graph, modules)} bytes, not {data.point.constants}"
-        )
-    return None

@@ -39,7 +39,7 @@ from liftpy.networks.planning import Point
 from liftpy.opencl.arguments import DTYPES
 
 MAGIC = b"LIFTPLAN"
-FORMAT = 1
+FORMAT = 2
 HEADER = len(MAGIC) + 4 + 32 + 8
 
 Name = Annotated[str, StringConstraints(max_length=4096)]
@@ -65,6 +65,8 @@ class Choice:
 @dataclass(frozen=True)
 class PlanData:
     """What a plan consists of. `graph` has the order of execution, `choices` are by operation.
+
+    An operation without kernels has no choice: `layout.unmoved`.
 
     `front` are the costs of other plans too. `version` is that of liftpy.
     """
@@ -93,17 +95,20 @@ class TensorFields(_Strict):
 
 
 class OperationFields(_Strict):
-    """An operation: its program by number, its candidate, and the names of its tensors."""
+    """An operation: its program by number, its candidate, and the names of its tensors.
+
+    Without kernels, it has no `skeleton`.
+    """
 
     name: Name
     operator: Name
     program: Natural
     inputs: Annotated[list[Name], Field(max_length=1 << 16)]
     outputs: Annotated[list[Name], Field(max_length=1 << 16)]
-    skeleton: LongText
+    skeleton: LongText | None
     assignment: dict[Name, int | Name]
     time_ns: Nanoseconds | None
-    kernels: Hash
+    kernels: Hash | None
     scratch: Natural | None
 
 
@@ -166,10 +171,7 @@ def encoded(plan: PlanData) -> bytes:
                 "program": numbers[id(o.program)],
                 "inputs": list(o.inputs),
                 "outputs": list(o.outputs),
-                "skeleton": plan.choices[o.name].skeleton,
-                "assignment": dict(plan.choices[o.name].assignment),
-                "time_ns": plan.choices[o.name].time_ns,
-                "kernels": plan.choices[o.name].kernels,
+                **_candidate(plan.choices.get(o.name)),
                 "scratch": layout.scratch.get(o.name),
             }
             for o in graph.operations
@@ -184,6 +186,18 @@ def encoded(plan: PlanData) -> bytes:
     text = json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
     rest = b"".join([len(text).to_bytes(8, "little"), text, *parts])
     return b"".join([MAGIC, FORMAT.to_bytes(4, "little"), hashlib.sha256(rest).digest(), rest])
+
+
+def _candidate(choice: Choice | None) -> dict[str, Any]:
+    """A candidate, or that there is none."""
+    if choice is None:
+        return {"skeleton": None, "assignment": {}, "time_ns": None, "kernels": None}
+    return {
+        "skeleton": choice.skeleton,
+        "assignment": dict(choice.assignment),
+        "time_ns": choice.time_ns,
+        "kernels": choice.kernels,
+    }
 
 
 def _point(point: Point) -> dict[str, Any]:
@@ -321,7 +335,9 @@ def _check_order(graph: Graph) -> None:
 
 def _choices(fields: PlanFields) -> dict[str, Choice]:
     return {
-        o.name: Choice(o.skeleton, o.assignment, o.time_ns, o.kernels) for o in fields.operations
+        o.name: Choice(o.skeleton, o.assignment, o.time_ns, o.kernels or "")
+        for o in fields.operations
+        if o.skeleton is not None
     }
 
 
@@ -333,6 +349,7 @@ def _layout(fields: PlanFields) -> Layout:
         fields.point.bound,
         fields.point.proved,
         fields.alignment,
+        frozenset(o.name for o in fields.operations if o.skeleton is None),
     )
 
 

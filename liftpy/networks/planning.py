@@ -20,10 +20,11 @@ from liftpy.networks.layout import (
     constant_items,
     footprint,
     layout_of,
-    resident,
+    part_block,
 )
 from liftpy.networks.options import Option, Options, undominated
 from liftpy.networks.ordering import ordered
+from liftpy.networks.sharing import Part, sharing
 
 POINTS = 16
 """The number of steps of memory in which the front is searched."""
@@ -54,7 +55,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Planned:
-    """The options that were chosen for a graph in its order, their layout, and the front."""
+    """The options that were chosen for a graph in its order, their layout, and the front.
+
+    Operations that the layout leaves `unmoved` have no option.
+    """
 
     graph: Graph
     options: Mapping[str, Option]
@@ -82,15 +86,16 @@ def planned(
     NetworkRefused if operations have no program; ConstraintRefused if no plan is within the limit.
     """
     check_programs(graph)
-    found = {o.name: options(o) for o in graph.operations}
+    shared = sharing(graph, alignment)
+    found = {o.name: options(o) for o in graph.operations if o.name not in shared.unmoved}
     scratch = [
-        min((footprint(one.module, alignment).scratch for one in found[o.name]), default=0)
+        min((footprint(one.module, alignment).scratch for one in found.get(o.name, ())), default=0)
         for o in graph.operations
     ]
-    sizes = {n: aligned(graph.tensors[n].bytes, alignment) for n in resident(graph)}
-    order = ordered(graph, sizes, scratch)
+    parts = [replace(part, bytes=aligned(part.bytes, alignment)) for part in shared.parts]
+    order = ordered(graph, parts, scratch)
     graph = replace(graph, operations=tuple(graph.operations[k] for k in order.positions))
-    choosing = _Choosing(graph, [found[o.name] for o in graph.operations], alignment)
+    choosing = _Choosing(graph, found, parts, alignment)
     chosen, points = choosing.front(memory_limit)
     modules, layout, point = choosing.costs(chosen)
     return Planned(graph, modules, layout, point, points, order.proved)
@@ -100,13 +105,22 @@ Selection = tuple[int, ...]
 
 
 class _Choosing:
-    """The selection of options for a graph in its order."""
+    """The selection of options for a graph in its order, for the operations that have kernels."""
 
-    def __init__(self, graph: Graph, options: Sequence[Sequence[Option]], alignment: int) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        options: Mapping[str, Sequence[Option]],
+        parts: Sequence[Part],
+        alignment: int,
+    ) -> None:
         self.graph = graph
+        self.parts = parts
         self.alignment = alignment
+        self.operations = [o for o in graph.operations if o.name in options]
         self.options = [
-            undominated(own, [self._costs(k, one) for one in own]) for k, own in enumerate(options)
+            undominated(own, [self._costs(k, one) for one in own])
+            for k, own in enumerate(options[o.name] for o in self.operations)
         ]
         self._known: dict[Selection, tuple[Mapping[str, Option], Layout, Point]] = {}
         self._proved: dict[Selection, bool] = {}
@@ -114,7 +128,7 @@ class _Choosing:
         self._exact = True  # whether all cuts are of proved placements
 
     def _items(self, k: int, option: Option) -> dict[Any, int]:
-        return constant_items(self.graph, [(self.graph.operations[k], option.module)])
+        return constant_items(self.graph, [(self.operations[k], option.module)])
 
     def _costs(self, k: int, option: Option) -> Costs:
         scratch = footprint(option.module, self.alignment).scratch
@@ -122,20 +136,20 @@ class _Choosing:
 
     @cached_property
     def _live(self) -> list[int]:
-        """The bytes of the arena that tensors take during each operation."""
+        """The bytes of the arena that tensors take during each operation with kernels."""
         found = [0] * len(self.graph.operations)
-        for name in resident(self.graph):
-            first, last = self.graph.lifetimes[name]
-            for k in range(first, min(last + 1, len(found))):
-                found[k] += aligned(self.graph.tensors[name].bytes, self.alignment)
-        return found
+        for block in (part_block(self.graph, part) for part in self.parts):
+            for k in range(block.first, min(block.last + 1, len(found))):
+                found[k] += block.bytes
+        own = {o.name for o in self.operations}
+        return [n for n, o in zip(found, self.graph.operations, strict=True) if o.name in own]
 
     def costs(self, chosen: Selection) -> tuple[Mapping[str, Option], Layout, Point]:
         """The options of a selection by operation, their layout and their costs."""
         if chosen not in self._known:
             named = {
                 o.name: self.options[k][j]
-                for k, (o, j) in enumerate(zip(self.graph.operations, chosen, strict=True))
+                for k, (o, j) in enumerate(zip(self.operations, chosen, strict=True))
             }
             modules = {name: option.module for name, option in named.items()}
             layout = layout_of(self.graph, modules, self.alignment, solved)

@@ -13,7 +13,8 @@ from liftpy.constraints.device import Device
 from liftpy.errors import InternalError
 from liftpy.networks.executing import Array, Reference, check_programs, given_inputs
 from liftpy.networks.graph import Graph, Operation
-from liftpy.networks.layout import Layout, constants_read, footprint, resident
+from liftpy.networks.layout import Layout, constants_read, footprint
+from liftpy.networks.sharing import resident
 from liftpy.opencl.arguments import DTYPES, touched_buffers
 from liftpy.opencl.kernel import Module, flat
 from liftpy.opencl.resident import Armed, Place, Resident
@@ -24,10 +25,18 @@ ARENA = "the arena"
 
 @dataclass(frozen=True)
 class Times:
-    """Nanoseconds of each kernel by operation, and of the whole run on the host without copies."""
+    """Nanoseconds of a run: of each kernel, and of the whole on the host, without copies.
 
-    kernels: Mapping[str, Sequence[int]]
+    `spans` are the start and end of each kernel by operation, by the device's clock.
+    """
+
+    spans: Mapping[str, Sequence[tuple[int, int]]]
     host_ns: int
+
+    @property
+    def kernels(self) -> Mapping[str, Sequence[int]]:
+        """The duration of each kernel by operation."""
+        return {name: [end - start for start, end in own] for name, own in self.spans.items()}
 
 
 @dataclass
@@ -43,8 +52,8 @@ class _Held:
 class Runner:
     """A network ready to run: memory is allocated, constants are uploaded and kernels built.
 
-    `modules` are the kernels of each operation by name; one without a program has none, and is
-    computed by `reference` on the host.
+    `modules` are the kernels of each operation by name. One whose results are stored by others has
+    none, and neither has one without a program, which `reference` computes on the host.
     """
 
     def __init__(
@@ -95,7 +104,7 @@ class Runner:
 
     def _run(self, given: Mapping[str, Array], *, poison: bool) -> dict[str, Array]:
         host: dict[str, Array] = {**self.graph.constants, **given}
-        kernels: dict[str, Sequence[int]] = {}
+        spans: dict[str, Sequence[tuple[int, int]]] = {}
         taken = 0
         if poison and self.layout.bytes:
             self._device.spoil(Place(ARENA, 0, self.layout.bytes))
@@ -106,12 +115,12 @@ class Runner:
             armed = [(o, part) for o, part in group if part is not None]
             if poison:
                 self._spoil(o for o, _ in armed)
-            times, host_ns = self._device.launch([part for _, part in armed])
-            kernels |= {o.name: own for (o, _), own in zip(armed, times, strict=True)}
+            found, host_ns = self._device.launch([part for _, part in armed])
+            spans |= {o.name: own for (o, _), own in zip(armed, found, strict=True)}
             taken += host_ns
             for operation in (o for o, part in group if part is None):
                 self._on_host(operation, host)
-        self.times = Times(kernels, taken)
+        self.times = Times(spans, taken)
         return {name: self._result(name, host) for name in self.graph.outputs}
 
     def profile(
@@ -125,7 +134,8 @@ class Runner:
             with self._turn:
                 self.run(inputs)
                 times = self.times
-            self._device.check(parts, [times.kernels[name] for name in names], times.host_ns)
+            kernels = times.kernels
+            self._device.check(parts, [kernels[name] for name in names], times.host_ns)
             found.append(times)
         return found[warmup:]
 
@@ -192,6 +202,8 @@ class Runner:
         """Sets the arguments of all kernels."""
         for operation in self.graph.operations:
             module = self._modules.get(operation.name)
+            if operation.name in self.layout.unmoved:
+                continue  # its results are where they should be
             if module is None:
                 self._parts.append((operation, None))
                 continue

@@ -51,23 +51,30 @@ def _placed(
 ) -> tuple[dict[str, int] | None, bool]:
     """The smallest placement between two sizes of the arena, and whether the answer is proved.
 
-    Each block is a rectangle of steps and bytes, of which only the bytes can move.
+    Each block is a rectangle of steps and bytes, of which only the bytes can move, together with
+    those of its group.
     """
-    unit = math.gcd(*(b.bytes for b in blocks))
+    unit = math.gcd(*(b.bytes for b in blocks), *(b.at for b in blocks))
     most = upper // unit
     model: Any = cp_model.CpModel()
     top = model.new_int_var(-(-lower // unit), most, "arena")
+    ends: dict[str, int] = {}
+    for b in blocks:
+        ends[b.group] = max(ends.get(b.group, 0), (b.at + b.bytes) // unit)
+    groups: dict[str, Any] = {}
     offsets: dict[str, Any] = {}
     steps: list[Any] = []
     places: list[Any] = []
     for b in blocks:
-        size = b.bytes // unit
-        offsets[b.name] = model.new_int_var(0, most - size, b.name)
+        size, at = b.bytes // unit, b.at // unit
+        if b.group not in groups:
+            groups[b.group] = model.new_int_var(0, most - ends[b.group], b.group)
+            if b.name in hint:
+                model.add_hint(groups[b.group], hint[b.name] // unit - at)
+        offsets[b.name] = groups[b.group] + at
         steps.append(model.new_fixed_size_interval_var(b.first, b.last + 1 - b.first, ""))
         places.append(model.new_fixed_size_interval_var(offsets[b.name], size, ""))
         model.add(offsets[b.name] + size <= top)
-        if b.name in hint:
-            model.add_hint(offsets[b.name], hint[b.name] // unit)
     model.add_no_overlap_2d(steps, places)
     model.add_cumulative(steps, [b.bytes // unit for b in blocks], top)
     model.minimize(top)

@@ -91,10 +91,16 @@ class Launcher:
 
 
 def nanoseconds(event: cl.Event) -> int:
-    """The duration of a launch by the device's clock, once it is over.
+    """The duration of a launch by the device's clock, once it is over."""
+    start, end = span(event)
+    return end - start
+
+
+def span(event: cl.Event) -> tuple[int, int]:
+    """The start and the end of a launch by the device's clock, once it is over.
 
     For a failed launch, Intel's `finish` reports nothing and the profile is wrong; only `wait`
     reports the failure.
     """
     event.wait()
-    return int(event.profile.end - event.profile.start)
+    return int(event.profile.start), int(event.profile.end)

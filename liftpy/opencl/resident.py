@@ -18,7 +18,7 @@ from liftpy.errors import DeviceRefused
 from liftpy.opencl.arguments import check_times, spell
 from liftpy.opencl.driver import cl, refusal, refused
 from liftpy.opencl.kernel import Launch, Module, Phase
-from liftpy.opencl.launching import nanoseconds
+from liftpy.opencl.launching import span
 from liftpy.opencl.session import Session
 
 UNWRITTEN = np.array(0xFF, np.uint8)
@@ -140,8 +140,10 @@ class Resident:
         kernels = tuple((made[x], x.global_size, x.local_size) for x in launches)
         return Armed(module, launches, kernels)
 
-    def launch(self, parts: Sequence[Armed]) -> tuple[list[list[int]], int]:
-        """Runs all launches to the end: nanoseconds of each by part, and the host's in total.
+    def launch(self, parts: Sequence[Armed]) -> tuple[list[list[tuple[int, int]]], int]:
+        """Runs all launches to the end: start and end of each by part, and the host's total.
+
+        All are nanoseconds.
 
         DeviceRefused for the launch that failed.
         """
@@ -154,7 +156,7 @@ class Resident:
                 events.append(cl.enqueue_nd_range_kernel(queue, kernel, size, group))
             queue.finish()
             taken = time.perf_counter_ns() - start
-            times = iter([nanoseconds(event) for event in events])
+            times = iter([span(event) for event in events])
         except cl.Error as error:
             raise self._refused(parts, events, error) from error
         return [[next(times) for _ in part.kernels] for part in parts], taken
@@ -171,7 +173,7 @@ class Resident:
         launches = [(part.module, launch) for part in parts for launch in part.launches]
         for (module, launch), event in zip(launches, events, strict=False):
             try:
-                nanoseconds(event)
+                span(event)
             except cl.Error as own:
                 return refused(self.device, f"{spell(launch)} of {module.name}", own)
         module, launch = launches[min(len(events), len(launches) - 1)]

@@ -1,5 +1,7 @@
 """`liftpy plan`, and `liftpy run` of a plan."""
 
+import itertools
+import json
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +81,25 @@ def test_a_plan_runs_is_checked_and_profiled(liftpy, file):
     assert np.load("all.npz")["y"].shape == (5, 3)
     found = liftpy("run", "small.plan", "--json").json
     assert [o["operation"] for o in found["operations"]] == ["mul1", "relu1", "add1"]
-    assert "predicted" in liftpy("run", "small.plan", "--profile").out
+    told = liftpy("run", "small.plan", "--profile", "--trace", "run.json")
+    assert "predicted" in told.out
+    assert "Gflop/s in f32" in told.out
+    assert "run.json, for chrome://tracing" in told.err
+    events = json.loads(Path("run.json").read_text())["traceEvents"]
+    runs = [e for e in events if e["ph"] == "X" and e["tid"] == 1]
+    assert [e["name"] for e in runs] == ["mul1", "relu1", "add1"]
+    assert runs[0]["ts"] == 0
+    for before, after in itertools.pairwise(runs):
+        assert before["ts"] <= after["ts"]
+    mul = runs[0]["args"]
+    assert mul["flops"] == 2 * 5 * 7 * 3
+    assert mul["bytes"] == 4 * (5 * 7 + 7 * 3 + 5 * 3)
+    row = found["operations"][0]
+    assert (row["flops"], row["bytes"]) == (mul["flops"], mul["bytes"])
+    least = max(mul["flops"] / found["peak"]["gflops"], mul["bytes"] / found["peak"]["gbytes"])
+    assert row["of_peak"] == pytest.approx(least / max(1, row["time_ns"]))
+    counters = [e["args"]["bytes"] for e in events if e["ph"] == "C"]
+    assert counters == [o["live_bytes"] for o in found["operations"]]
 
 
 @pytest.mark.parametrize(
@@ -104,6 +124,7 @@ def test_options_of_programs_and_of_plans_are_kept_apart(liftpy):
     said = liftpy("run", "small.plan", "--set", "kappa=3")
     assert said.code == 2
     assert "--set" in said.err
-    said = liftpy("run", "matmul/3x5x7", "--profile")
-    assert said.code == 2
-    assert "it belongs to a plan" in said.err
+    for option in (["--profile"], ["--trace", "run.json"]):
+        said = liftpy("run", "matmul/3x5x7", *option)
+        assert said.code == 2
+        assert "it belongs to a plan" in said.err

@@ -7,6 +7,7 @@ import pytest
 from liftpy.ir.types import F32
 from liftpy.networks.graph import Graph, Operation, Tensor
 from liftpy.networks.ordering import ordered
+from liftpy.networks.sharing import Part
 
 
 def drawn(seed, count=7):
@@ -38,6 +39,14 @@ def drawn(seed, count=7):
     return Graph("drawn", tuple(made), tensors, {}, ("x",), outputs, {}, {}), sizes, scratch
 
 
+def parts(graph, sizes):
+    """Each tensor with a storage of its own."""
+    return [
+        Part(n, n, 0, sizes[n], (n,), t.producer, frozenset(t.readers), t.result)
+        for n, t in graph.tensors.items()
+    ]
+
+
 def peak(graph, sizes, scratch, positions):
     """The largest sum of live bytes in an order, from each tensor's first and last use."""
     place = {graph.operations[k].name: at for at, k in enumerate(positions)}
@@ -65,7 +74,7 @@ def orders(graph, done=()):
 @pytest.mark.parametrize("seed", range(25))
 def test_the_order_is_the_best_of_all(seed):
     graph, sizes, scratch = drawn(seed)
-    found = ordered(graph, sizes, scratch)
+    found = ordered(graph, parts(graph, sizes), scratch)
     every = {positions: peak(graph, sizes, scratch, positions) for positions in orders(graph)}
     assert found.proved
     assert every[found.positions] == found.peak == min(every.values())
@@ -76,7 +85,7 @@ def test_some_orders_beat_the_graph_and_the_graph_stays_if_none_does():
     for seed in range(25):
         graph, sizes, scratch = drawn(seed)
         own = tuple(range(len(graph.operations)))
-        found = ordered(graph, sizes, scratch)
+        found = ordered(graph, parts(graph, sizes), scratch)
         if found.positions == own:
             same += 1
         else:
@@ -90,7 +99,7 @@ def test_a_narrow_search_gives_a_valid_order_that_is_not_called_best():
     narrow = 0
     for seed in range(25):
         graph, sizes, scratch = drawn(seed, 9)
-        found = ordered(graph, sizes, scratch, width=1)
+        found = ordered(graph, parts(graph, sizes), scratch, width=1)
         assert sorted(found.positions) == [*range(9)]
         assert found.peak == peak(graph, sizes, scratch, found.positions)
         narrow += not found.proved

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 import liftpy as lp
-from liftpy.errors import ConstraintRefused, LiftError, NetworkRefused, StoreRefused
+from liftpy.errors import (
+    ConstraintRefused,
+    LiftError,
+    NetworkRefused,
+    StoreRefused,
+    TypeRefused,
+)
 from liftpy.networks.costs import Costs
 from liftpy.networks.layout import constant_bytes, footprint, layout_of
 from liftpy.networks.options import Option, undominated
@@ -155,6 +161,40 @@ def test_a_plan_of_another_driver_is_refused_or_measured_again(device, tmp_path)
             )
 
 
+def test_a_plan_for_another_device_is_refused_or_measured_on_this_one(device, tmp_path):
+    plan = network().plan(device=device)
+    other = dataclasses.replace(device, name="Another", driver_version="0.9")
+    type(plan)(dataclasses.replace(plan.data, device=other)).save(tmp_path / "other.plan")
+    for given in (None, device):
+        with pytest.raises(StoreRefused, match=r"is a plan for .*Another.*, and this is"):
+            load(tmp_path / "other.plan", given)
+    with load(tmp_path / "other.plan", remeasure=True) as again:
+        assert again.device.fingerprint == device.fingerprint
+        again.save(tmp_path / "own.plan")
+    with load(tmp_path / "own.plan", device) as own:
+        assert own.predicted_ns == sum(c.time_ns for c in own.choices.values())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"memory_limit": "100"}, "`memory_limit` of net.plan must be a whole number or None"),
+        ({"memory_limit": 1e6}, "`memory_limit` of net.plan must be a whole number or None"),
+        ({"memory_limit": True}, "`memory_limit` of net.plan must be a whole number or None"),
+        ({"db": 5}, "`db` of net.plan must be a string or a path or a list"),
+        ({"db": [5]}, "`db` of net.plan must be a string or a path or a list"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(wrong, said):
+    with pytest.raises(TypeRefused, match=said):
+        network().plan(**wrong)
+
+
+def test_a_limit_may_be_a_number_of_numpy_and_a_campaign_a_single_path(device, tmp_path):
+    plan = network().plan(tmp_path, device=device, memory_limit=np.int64(1 << 20))
+    assert plan.point.memory < 1 << 20
+
+
 def test_partial_networks_are_refused(device):
     partial = lp.network(one("Erf", (3,)), partial=True)
     with pytest.raises(NetworkRefused, match="op"):
@@ -226,7 +266,32 @@ HOSTILE = {
     "a field too many": (lambda f: f.update(code="__import__('os')"), "code: Extra inputs"),
     "no field": (lambda f: f.pop("outputs"), "outputs: Field required"),
     "no output": (lambda f: f.update(outputs=["q"]), "no tensor q"),
-    "other figures": (lambda f: f["point"].update(constants=1), "its constants have"),
+    "other constants": (
+        lambda f: f["point"].update(constants=1),
+        r"its constants have \d+ bytes, not 1 ",
+    ),
+    "a bound too low": (lambda f: f["point"].update(bound=1), r"lower bound is \d+ bytes, not 1 "),
+    "a bound too high": (
+        lambda f: f["point"].update(bound=9**9),
+        r"lower bound is \d+ bytes, not 387",
+    ),
+    "an arena too large": (
+        lambda f: f["point"].update(arena=2048),
+        "its arena has 1536 bytes, not",
+    ),
+    "a time": (lambda f: f["point"].update(time_ns=5), "take an unknown time, not 5 ns"),
+    "another time": (
+        lambda f: (f["point"].update(time_ns=5), [o.update(time_ns=2) for o in f["operations"]]),
+        "its operations take 6 ns, not 5 ns",
+    ),
+    "no time": (
+        lambda f: [o.update(time_ns=2) for o in f["operations"]],
+        "its operations take 6 ns, not an unknown time",
+    ),
+    "an impossible front": (
+        lambda f: f["front"].append({**f["point"], "arena": 100}),
+        "its front has an arena of 100 bytes, of at least",
+    ),
     "a device": (lambda f: f.update(device={"name": "x"}), "not a valid plan"),
 }
 

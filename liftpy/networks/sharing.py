@@ -1,0 +1,213 @@
+"""Which tensors are contiguous parts of others, and share their storage: nothing copies them.
+
+A concatenation along the outermost axis that is longer than 1 puts whole tensors one after another.
+If each is stored at its place in the result from the first, no kernel is needed. The same is true
+of slices, splits and reshapes, whose results are parts of what they read. Which operations these
+are is decided by the meaning of their programs, not by their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liftpy.ir.types import SCALAR_BYTES
+from liftpy.networks.arena import aligned
+from liftpy.networks.graph import Graph, Operation
+from liftpy.semantics.moving import NOTHING, sources
+
+
+@dataclass(frozen=True)
+class Part:
+    """Bytes of a storage that are written by one operation, and freed at once.
+
+    `offset` is in bytes from the place of the tensor `storage`. `tensors` are those that have
+    elements here, `writer` is the operation that stores them (None: the network's inputs), and
+    `readers` are the operations that read one of the tensors. `result`: whether one is returned.
+    """
+
+    name: str
+    storage: str
+    offset: int
+    bytes: int
+    tensors: tuple[str, ...]
+    writer: str | None
+    readers: frozenset[str]
+    result: bool
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """The storage of each tensor in the arena: the tensor that it is a part of, and the byte.
+
+    `parts` are those of all storages. `unmoved` are the operations whose results are where they
+    should be when they would run: they have no kernels.
+    """
+
+    places: Mapping[str, tuple[str, int]]
+    parts: tuple[Part, ...]
+    unmoved: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Consecutive elements of a result that are consecutive elements of one input."""
+
+    argument: int
+    start: int
+    at: int
+    length: int
+
+
+def resident(graph: Graph) -> list[str]:
+    """The tensors that are stored in the arena: those between programs, and inputs and results."""
+    used = {n for o in graph.operations if o.program for n in (*o.inputs, *o.outputs)}
+    return [n for n, t in graph.tensors.items() if n in used and t.value is None]
+
+
+def sharing(graph: Graph, alignment: int) -> Sharing:
+    """The storages of a graph, whose tensors are at multiples of the alignment in bytes.
+
+    They do not depend on the order of the operations: those with the largest results come first.
+    """
+    storing = _Storing(graph, alignment)
+
+    def size(operation: Operation) -> tuple[int, str]:
+        return -sum(graph.tensors[n].bytes for n in operation.outputs), operation.name
+
+    unmoved = frozenset(o.name for o in sorted(graph.operations, key=size) if storing.take(o))
+    return Sharing(storing.places, tuple(storing.parts(unmoved)), unmoved)
+
+
+class _Storing:
+    """The places of tensors so far.
+
+    Two tensors of a storage that have a byte in common have the same data there: one of them is a
+    part of the other, or both are of a third. This stays true, since only a tensor that covers its
+    whole storage gets a place in another one, and the parts of a result are next to each other.
+    """
+
+    def __init__(self, graph: Graph, alignment: int) -> None:
+        self.graph = graph
+        self.alignment = alignment
+        self.places = {n: (n, 0) for n in resident(graph)}
+        self.members = {n: [n] for n in self.places}
+
+    def take(self, operation: Operation) -> bool:
+        """Gives the results of an operation the places of its inputs, or the other way round.
+
+        False, and nothing is changed, if it has to be computed.
+        """
+        tensors = (*operation.inputs, *operation.outputs)
+        if operation.program is None or not all(n in self.places for n in tensors):
+            return False
+        if len({self.graph.tensors[n].type for n in tensors}) > 1:
+            return False
+        found = sources(operation.program)
+        if found is None or len(found) != len(operation.outputs):
+            return False
+        lengths = [self._elements(n) for n in operation.inputs]
+        runs = [runs_of(one, lengths) for one in found]
+        if any(one is None for one in runs):
+            return False
+        placed = self._inside(operation, [one for one in runs if one is not None])
+        if placed is None:
+            return False
+        for inner, outer, offset in placed:
+            self._move(inner, outer, offset)
+        return True
+
+    def _elements(self, name: str) -> int:
+        return int(np.prod(self.graph.tensors[name].shape, dtype=np.int64))
+
+    def _inside(
+        self, operation: Operation, runs: Sequence[Sequence[Run]]
+    ) -> list[tuple[str, str, int]] | None:
+        """Each tensor that gets a place in another one, with the byte there."""
+        size = SCALAR_BYTES[self.graph.tensors[operation.outputs[0]].type.name]
+        if all(len(one) == 1 for one in runs):
+            found = [
+                (n, operation.inputs[run.argument], run.start * size)
+                for n, (run,) in zip(operation.outputs, runs, strict=True)
+            ]
+        elif len(runs) == 1:
+            (own,) = runs
+            names = [operation.inputs[run.argument] for run in own]
+            whole = all(
+                run.start == 0 and run.length == self._elements(n)
+                for n, run in zip(names, own, strict=True)
+            )
+            if not whole:
+                return None
+            (result,) = operation.outputs
+            found = [(n, result, run.at * size) for n, run in zip(names, own, strict=True)]
+        else:
+            return None
+        inner = {self.places[n][0] for n, _, _ in found}
+        free = len(inner) == len(found) and all(self._is_whole(n) for n, _, _ in found)
+        separate = all(self.places[outer][0] not in inner for _, outer, _ in found)
+        fits = all((self.places[o][1] + at) % self.alignment == 0 for _, o, at in found)
+        return found if free and separate and fits else None
+
+    def _is_whole(self, name: str) -> bool:
+        """Whether a tensor covers the storage that it is in."""
+        root, _ = self.places[name]
+        return self.graph.tensors[root].bytes == self.graph.tensors[name].bytes
+
+    def _move(self, inner: str, outer: str, offset: int) -> None:
+        """Gives a storage a place in another one."""
+        old = self.places[inner][0]
+        root, start = self.places[outer]
+        for name in self.members.pop(old):
+            self.places[name] = root, start + offset + self.places[name][1]
+            self.members[root].append(name)
+
+    def parts(self, unmoved: frozenset[str]) -> Iterator[Part]:
+        """The parts of all storages: their borders are those of the tensors in them."""
+        for root, members in self.members.items():
+            spans = {n: self._span(n) for n in members}
+            borders = sorted({border for span in spans.values() for border in span})
+            for low, high in pairwise(borders):
+                here = [n for n, (start, end) in spans.items() if start < high and low < end]
+                tensors = [self.graph.tensors[n] for n in here]
+                stored = [t.producer for t in tensors if t.producer not in unmoved]
+                exact = min((n for n in here if spans[n] == (low, high)), default="")
+                own = self.graph.tensors[root].bytes
+                yield Part(
+                    f"tensor {exact}" if exact else f"bytes from {low} of tensor {root}",
+                    root,
+                    low,
+                    min(high, own) - low,
+                    tuple(here),
+                    stored[0] if stored else None,
+                    frozenset(reader for t in tensors for reader in t.readers),
+                    any(t.result for t in tensors),
+                )
+
+    def _span(self, name: str) -> tuple[int, int]:
+        """The first byte of a tensor in its storage, and its end at a multiple of the alignment."""
+        start = self.places[name][1]
+        return start, aligned(start + self.graph.tensors[name].bytes, self.alignment)
+
+
+def runs_of(found: NDArray[np.int64], lengths: Sequence[int]) -> list[Run] | None:
+    """The elements of a result as runs; None if one of them is no element of an argument.
+
+    `lengths` are those of the arguments, whose elements are numbered as `sources` does.
+
+    >>> runs_of(np.array([3, 4, 5, 0, 1]), [2, 3])
+    [Run(argument=1, start=0, at=0, length=3), Run(argument=0, start=0, at=3, length=2)]
+    """
+    if not found.size or np.any(found == NOTHING):
+        return None
+    starts = np.cumsum([0, *(n + 1 for n in lengths)])
+    borders = [0, *(np.flatnonzero(np.diff(found) != 1) + 1).tolist(), found.size]
+    runs: list[Run] = []
+    for low, high in pairwise(borders):
+        argument = int(np.searchsorted(starts, found[low], side="right")) - 1
+        runs.append(Run(argument, int(found[low] - starts[argument]), low, high - low))
+    return runs

@@ -1,0 +1,115 @@
+"""Whether a plan from anywhere is one: places, sizes and sums are computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from liftpy.ir.types import components
+from liftpy.networks.arena import Block, aligned, conflict, end_of, lower_bound
+from liftpy.networks.graph import Graph, Operation
+from liftpy.networks.layout import Layout, blocks_of, constant_bytes
+from liftpy.networks.plan_file import PlanData
+from liftpy.networks.planning import Point
+from liftpy.networks.sharing import Sharing, sharing
+from liftpy.opencl.kernel import Module, flat
+
+
+def verified(data: PlanData, modules: Mapping[str, Module]) -> str | None:
+    """What is wrong with a plan whose operations have these kernels; None if nothing is.
+
+    The arrays of kernels are those of the tensors, what is in use at the same time is in different
+    places, and the results of an operation without kernels are parts of the same storage as what it
+    reads. The plan's costs are those of its operations, tensors and constants. The times of
+    operations, and whether a plan is proved to be best, are as the plan states them.
+    """
+    graph = data.graph
+    return _misfit(graph, modules) or _misplaced(data, modules) or _miscounted(data, modules)
+
+
+def _misfit(graph: Graph, modules: Mapping[str, Module]) -> str | None:
+    """An array of a kernel, or of a program without kernels, that is not its tensor."""
+    for o in graph.operations:
+        tensors = (*o.inputs, *o.outputs)
+        arrays = _arrays(o, modules.get(o.name))
+        if len(arrays) != len(tensors):
+            return f"{o.name} has {len(tensors)} tensors, its program {len(arrays)}"
+        for (shape, scalar, constant), name in zip(arrays, tensors, strict=True):
+            tensor = graph.tensors[name]
+            if (shape, scalar) != (tensor.shape, tensor.type.name):
+                return (
+                    f"{name} is {tensor.type}{list(tensor.shape)}, and {o.name} has "
+                    f"{scalar}{list(shape)}"
+                )
+            if constant and tensor.value is None:
+                return f"{name} is a constant of {o.name}, and has no value"
+    return None
+
+
+def _arrays(o: Operation, module: Module | None) -> list[tuple[tuple[int, ...], str, bool]]:
+    """Shape and type of each array of an operation, and whether it is constant."""
+    if module is not None:
+        buffers = map(module.buffer, (*flat(module.parameters), *flat(module.result)))
+        return [(b.shape, b.scalar, b.role == "constant") for b in buffers]
+    if o.program is None:
+        return []
+    types = [*(p.type for p in o.program.params), o.program.body.body.type]
+    parts = [part for t in types for part in components(t)]
+    return [(tuple(map(int, part.shape)), part.scalar.name, False) for part in parts]
+
+
+def _misplaced(data: PlanData, modules: Mapping[str, Module]) -> str | None:
+    """A block of the arena without a place of its own."""
+    layout, shared = data.layout, sharing(data.graph, data.layout.alignment)
+    if wrong := sorted(layout.unmoved - shared.unmoved):
+        return f"operation {wrong[0]} has no kernels, and its results have to be computed"
+    if wrong := sorted(shared.unmoved - layout.unmoved):
+        return f"operation {wrong[0]} has kernels, and its results are where they should be"
+    blocks = blocks_of(data.graph, modules, layout.alignment, shared)
+    if missing := sorted(shared.places.keys() - layout.tensors.keys()):
+        return f"it has no offset for tensor {missing[0]}"
+    for name, (storage, at) in shared.places.items():
+        start, own = layout.tensors[storage], layout.tensors[name]
+        if own != start + at:
+            return f"tensor {name} is at {own}, and a part of {storage} at {start + at}"
+    offsets = _offsets(layout, shared)
+    if missing := sorted({b.name for b in blocks} - offsets.keys()):
+        return f"it has no offset for {missing[0]}"
+    return conflict(blocks, offsets, layout.bytes, layout.alignment)
+
+
+def _miscounted(data: PlanData, modules: Mapping[str, Module]) -> str | None:
+    """A cost that is not that of the plan's own operations, tensors and constants."""
+    point, alignment = data.point, data.layout.alignment
+    shared = sharing(data.graph, alignment)
+    blocks = [
+        Block(b.name, aligned(b.bytes, alignment), b.first, b.last)
+        for b in blocks_of(data.graph, modules, alignment, shared)
+    ]
+    times = [choice.time_ns for choice in data.choices.values()]
+    known = [t for t in times if t is not None]
+    figures = {
+        "constants have": (point.constants, constant_bytes(data.graph, modules), " bytes"),
+        "arena has": (point.arena, end_of(blocks, _offsets(data.layout, shared)), " bytes"),
+        "lower bound is": (point.bound, lower_bound(blocks), " bytes"),
+        "operations take": (point.time_ns, sum(known) if len(known) == len(times) else None, " ns"),
+    }
+    for what, (stated, found, unit) in figures.items():
+        if stated != found:
+            return f"its {what} {_shown(found, unit)}, not {_shown(stated, unit)}"
+    return next(filter(None, map(_impossible, data.front)), None)
+
+
+def _shown(figure: int | None, unit: str) -> str:
+    return "an unknown time" if figure is None else f"{figure}{unit}"
+
+
+def _impossible(point: Point) -> str | None:
+    if point.arena < point.bound:
+        return f"its front has an arena of {point.arena} bytes, of at least {point.bound}"
+    return None
+
+
+def _offsets(layout: Layout, shared: Sharing) -> dict[str, int]:
+    """The places of all blocks by name."""
+    offsets = {part.name: layout.tensors[part.storage] + part.offset for part in shared.parts}
+    return offsets | {f"scratch of {n}": at for n, at in layout.scratch.items()}

@@ -1,0 +1,80 @@
+"""Where a program that only moves elements takes each of them from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liftpy.ir.by_identity import by_identity
+from liftpy.ir.denote import denote
+from liftpy.ir.expr import Program
+from liftpy.ir.pull import Pull, Value
+from liftpy.ir.types import Type, components, count
+from liftpy.primitives.work import computes
+from liftpy.semantics.evaluate import empty, fill, leaf, rank_of, shape_of
+from liftpy.semantics.numbers import NumpyReader
+
+NOTHING = -1
+"""In place of the number of an element: the value comes from no argument."""
+
+MOST = 1 << 25
+"""The largest number of elements of a result whose sources are found."""
+
+
+class Numbering(NumpyReader):
+    """Reads meanings with the numbers of elements in place of their values."""
+
+    def number_type(self, t: Type) -> Any:
+        """Elements are numbered, whatever their type."""
+        del t
+        return np.int64
+
+    def literal(self, value: float, t: Type) -> Value:
+        """A value that comes from no argument."""
+        del value, t
+        return np.int64(NOTHING)
+
+    def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
+        """The element, or a value that comes from no argument."""
+        del otherwise
+        return super().choose(condition, then, NOTHING)
+
+    def element_at(self, xs: Pull, index: Value) -> Value:
+        """An element at an index that an argument gives: its number is not known."""
+        del xs, index
+        return np.int64(NOTHING)
+
+
+@by_identity(1 << 12)
+def sources(program: Program) -> tuple[NDArray[np.int64], ...] | None:
+    """For each result, the argument's element that each of its elements is, in C order.
+
+    The elements of all arguments are numbered, one argument after another, with one number left
+    out between two of them; `NOTHING` is a value from elsewhere. None for a program that computes,
+    takes tuples, or results of more than `MOST` elements.
+
+    >>> import liftpy as lp
+    >>> both = lp.parse("def both(x: [2]f32, y: [3]f32) = concat(y, x)")
+    >>> [found.tolist() for found in sources(both)]
+    [[3, 4, 5, 0, 1]]
+    """
+    body = program.body.body
+    if computes(body) or any(len(components(p.type)) > 1 for p in program.params):
+        return None
+    if int(count(body.type)) > MOST:
+        return None
+    env: dict[Any, Value] = {}
+    start = 0
+    for p in program.params:
+        size = int(count(p.type))
+        shape = tuple(map(int, shape_of(p.type)))
+        env[p] = leaf(np.arange(start, start + size, dtype=np.int64).reshape(shape), p.type)
+        start += size + 1
+    reader = Numbering(0)
+    found = empty(body.type, (), reader)
+    value = denote(body, env, reader)
+    reader.rank = rank_of(body.type)
+    fill(value, body.type, found, (), reader)
+    return tuple(np.ravel(part) for part in (found if isinstance(found, tuple) else (found,)))
