@@ -78,7 +78,7 @@ quick: $(VENV)/.dev
 test: lint ## format, lint, types, imports, and all tests
 	$(BIN)/pytest $(PYTEST)
 
-soak: $(VENV)/.dev ## 3,000 random programs and 1,000 gradients on both runtimes; tests/fuzz/*.json
+soak: $(VENV)/.dev ## tries 3,000 random programs and 1,000 gradients on each runtime; records tests/fuzz/*.json
 	PYTHONPATH=. $(BIN)/python tests/fuzz/soak.py --count $(PROGRAMS) --start $(FIRST)
 	PYTHONPATH=. $(BIN)/python tests/fuzz/gradients.py --start $(FIRST)
 

@@ -203,8 +203,8 @@ CLAIMED_LAYERS = (
     (28, 512, 512, 3),
     (14, 512, 512, 3),
 )
-"""The layers of published claims (C. D. Keane, Trinity College Dublin, 2022): side, channels,
-kernels, side of a kernel. The last one is there twice."""
+"""The layers of published claims (C. D. Keane, Trinity College Dublin, 2022): side of the image,
+channels, kernels, side of a kernel. The last layer occurs twice, as in the source."""
 
 CLAIMED_PRODUCTS = (
     *((56, c, m) for c, m in ((64, 16), (16, 64), (128, 16))),
@@ -215,8 +215,8 @@ CLAIMED_PRODUCTS = (
     *((14, c, m) for c, m in ((1024, 256), (256, 1024))),
     *((7, c, m) for c, m in ((2048, 512), (512, 2048))),
 )
-"""1x1 convolutions of SqueezeNet and ResNet-152 as products: side, channels, kernels. The source
-lists no sizes; these are the layers of the networks that it names."""
+"""1x1 convolutions of SqueezeNet and ResNet-152 as matrix products: side of the image, channels,
+kernels. The source lists no sizes; these are the layers of the networks that it names."""
 
 CLAIMED: dict[str, Case] = {
     case.name: case
@@ -231,7 +231,7 @@ CLAIMED: dict[str, Case] = {
         ),
     )
 }
-"""Cases of `direct_claims.py`, which `bench.py` leaves out."""
+"""The cases of `direct_claims.py`, by name; `bench.py` does not run them."""
 
 
 def chosen(patterns: list[str]) -> list[Case]:

@@ -13,9 +13,9 @@ over the candidates of the campaign.
 stationary (WS), convolution slicing analysis chooses for the layers of seven networks on the two
 machines of its paper (Ferrari et al., TACO 2023).
 
-`--cost` runs no kernel. It prints the processor milliseconds of `lp.choose` for each workload, in
-this order, after a small program that is not counted: deriving the space and choosing in it. Then
-it chooses again under a profiler, and prints which part of choosing is spent where.
+`--cost` runs no kernel. For each workload, in the given order, it prints the processor time in ms
+of deriving the space and of choosing in it. A candidate of a small program is chosen first, which
+is not counted. Then it chooses again under a profiler, and prints the share of each step.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ PARTS = {
     "loops": ("pipeline.py", "loops_of"),
     "model": ("time.py", "kernel_of"),
 }
-"""The parts of choosing, each with the file and the name of its function."""
+"""The steps of choosing: the heading of each, the file and the name of its function."""
 
 
 def cost(names: Iterable[str], device: str) -> Iterator[str]:
@@ -132,7 +132,7 @@ def cost(names: Iterable[str], device: str) -> Iterator[str]:
 
 
 def shares(space: Space) -> list[float]:
-    """The share of each of `PARTS` in choosing in a space."""
+    """The share of the time of each step of `PARTS` in choosing in a space."""
     profiler = cProfile.Profile()
     profiler.runcall(chosen, space)
     stats: dict[tuple[str, int, str], tuple[int, int, float, float, Any]]

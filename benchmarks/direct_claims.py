@@ -1,19 +1,20 @@
-"""What is claimed about direct convolution (Genvolution), beside what liftpy computes.
+"""Published claims about direct convolution (Genvolution), beside what liftpy computes.
 
     python benchmarks/direct_claims.py [--only im2col scratch space searches]
     python benchmarks/direct_claims.py --only layers products borders [--samples 60] [--cases ...]
 
 Without a device:
 
-im2col    The bytes of im2col's matrix: the scratch of a candidate that stores all windows. Equal.
-scratch   The scratch of the candidates of `direct` that store no padding, the largest of its
-          skeletons, in percent of im2col's matrix: at most 4.3. The last row is the part of the
-          layers without scratch: at least a third.
-space     The orders of a convolution's loops times the layouts of its arrays; the points of the
+im2col    The bytes of im2col's matrix. They have to equal the scratch of a candidate that stores
+          all windows.
+scratch   The largest scratch of the skeletons of `direct` that store no padding, in percent of
+          im2col's matrix: at most 4.3. The last row is the fraction of the layers without scratch:
+          at least a third.
+space     The orders of a convolution's loops times the layouts of its arrays, and the points of the
           space of the first layer if no condition restricts its sizes: over 10^7.
-searches  The best time after 50 trials, relative to the best of all, as the mean over 20 seeds: on
-          the stored measurements of all candidates of a small space (tests/explore/measured.json).
-          Directed searches come nearer to it than random draws.
+searches  The best time after 50 trials, relative to the best time of all candidates: the mean over
+          20 seeds, on the stored measurements of a small space (tests/explore/measured.json). The
+          directed searches have to come nearer to 1 than random draws.
 
 With a device, on a machine at rest (these are not part of the default):
 
@@ -21,9 +22,10 @@ layers    Campaigns of `direct` for each layer, timed alternately with oneDNN's 
           PyTorch) and with im2col and OpenBLAS. Prints both ratios, and on how many layers liftpy
           is faster than each.
 products  The same for matrix products of the shapes of 1x1 convolutions, against OpenBLAS.
-borders   The fastest candidate of each value of `pad`, timed alternately; `tile` is of `sliced`.
+borders   The fastest candidate of each value of `pad`, timed alternately; `pad=tile` is a choice of
+          the family `sliced`, the others are choices of `direct`.
 
-Prints the claimed number and the one found; exits with 1 if a claim does not hold.
+Prints the claimed number and the number found; exits with 1 if a claim does not hold.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ AGAINST = {"convolution": ("PyTorch NHWC", "OpenBLAS"), "matmul": ("OpenBLAS",)}
 
 @dataclass(frozen=True)
 class Row:
-    """A claimed number and the one found; `holds` if the claim does."""
+    """A claimed number and the number found; `holds` says whether the claim does."""
 
     name: str
     claimed: float
@@ -92,7 +94,7 @@ def blocks(program: Program, device: Device = DEFAULT_DEVICE) -> Space:
 
 
 def scratch_of(case: Case, pad: str) -> int:
-    """The largest scratch of the skeletons of `direct` with a word of `pad`, from the allocator."""
+    """The largest scratch in bytes of the skeletons of `direct` with a value of `pad`."""
     space = blocks(case.program).narrow({"pad": pad})
     drawn = (next(m.draws(Drawing(0))) for m in space.members if m.possible)
     return max(compile_candidate(*candidate).memory.scratch for candidate in drawn)
@@ -138,7 +140,7 @@ def space() -> Iterator[Row]:
 
 
 def searched(name: str, space: Space, times: dict[tuple[object, ...], int], seed: int) -> float:
-    """The best time of a search's first trials, relative to the best of all."""
+    """The best time of a search's first `TRIALS` trials, relative to the best of all candidates."""
     trials: list[Trial] = []
     for candidate in itertools.islice(named(name)(space, seed, trials, everything), TRIALS):
         own = candidate.assignment
@@ -148,7 +150,7 @@ def searched(name: str, space: Space, times: dict[tuple[object, ...], int], seed
 
 
 def searches(seeds: int = SEEDS, names: Iterable[str] = SEARCHES) -> Iterator[Row]:
-    """What each search finds in equally many trials; `claimed` is what random draws find."""
+    """What each search finds in `TRIALS` trials; `claimed` is what random draws find."""
     stored = json.loads(STORED.read_text(encoding="utf-8"))
     times = {tuple(row[:-1]): row[-1] for row in stored["rows"]}
     device = replace(Device.from_json(stored["device"]), vector_width=16)
@@ -187,7 +189,7 @@ def alternately(case: Case, options: argparse.Namespace, stack: ExitStack) -> di
 
 
 def against(cases: Iterable[Case], options: argparse.Namespace) -> Iterator[Row]:
-    """A library's time relative to liftpy's, for each case and library, and how many are over 1."""
+    """The time of each library relative to liftpy's for each case, and how often it is above 1."""
     faster: dict[str, list[bool]] = {}
     for case in cases:
         with ExitStack() as stack:
@@ -201,7 +203,7 @@ def against(cases: Iterable[Case], options: argparse.Namespace) -> Iterator[Row]
 
 
 def borders(cases: Iterable[Case], options: argparse.Namespace) -> Iterator[Row]:
-    """The fastest candidate of each word of `pad`, relative to that without a copy."""
+    """The time of the fastest candidate of each value of `pad`, relative to `pad=fused`."""
     with Session(find_device(options.device)) as session:
         for case in cases:
             words = (*blocks(case.program, session.device).choices["pad"], TILE)
@@ -244,7 +246,7 @@ def main() -> int:
     )
     sections = [*COMPUTED, *MEASURED]
     parser.add_argument("--only", nargs="+", choices=sections, default=[*COMPUTED])
-    parser.add_argument("--cases", nargs="*", help="names of layers or products; all")
+    parser.add_argument("--cases", nargs="*", help="names of layers or products (all)")
     parser.add_argument("--samples", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2)

@@ -3,11 +3,11 @@
     python benchmarks/networks.py NETWORK [--size N] [--db FOLDER] [--explore SECONDS] [--repeats N]
         [--declared-order]
 
-NETWORK is a name of `NETWORKS`; --size is the height and width of the image. Images have their
-channels last between operations, unless in declared order. The operations are joined, and explored
-for so many seconds with the defaults of `liftpy explore`. The plan chooses among the candidates
-that the campaigns of the folder have measured; without any, each operation has its first candidate.
-The outputs are compared with ONNX Runtime's, if it is installed.
+NETWORK is a name of `NETWORKS`; --size is the height and width of the image. Images are stored with
+their channels last between operations unless --declared-order is given. The operations are joined,
+and explored for --explore seconds with the defaults of `liftpy explore`. The plan chooses among the
+candidates that the campaigns in the folder --db have measured; an operation without a campaign has
+its first candidate. The outputs are compared with ONNX Runtime's, if it is installed.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def resnet50(size: int) -> Any:
 
 
 def mobilenet2(size: int) -> Any:
-    """MobileNet v2: 1x1 to more channels, depthwise 3x3, 1x1 to fewer, beside a shortcut."""
+    """MobileNet v2: 1x1 to more channels, depthwise 3x3, 1x1 to fewer, and a shortcut."""
     b = Building()
     x, before = b.conv("x", (3, 32), 3, 2), 32
     for factor, after, count, first in [
@@ -147,7 +147,7 @@ def mobilenet2(size: int) -> Any:
 
 
 def vgg16(size: int) -> Any:
-    """VGG-16: 3x3, and three dense layers."""
+    """VGG-16: 3x3 convolutions, and three dense layers."""
     b = Building()
     x, before = "x", 3
     for width, count in [(64, 2), (128, 2), (256, 3), (512, 3), (512, 3)]:

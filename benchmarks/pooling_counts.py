@@ -3,11 +3,10 @@
     python benchmarks/pooling_counts.py
 
 The model is `liftpy.traffic.pooling`, the analysis by C. S. Rohwedder (dissertation, Unicamp 2021).
-The first table has a row for each image of Inception-v3: windows of 3 x 3 with stride 2, for one
-block of 16 channels. `forward` and `backward` are the modelled cycles of the direct form relative
-to those of the rearranged form, and of additions window by window relative to those plane by plane.
-The second table has the modelled cycles of each variant for an image of one block and each stride,
-in thousands.
+The first table has a row for each image of Inception-v3, with one block of 16 channels, windows of
+3 x 3 and stride 2. `forward` is the modelled speedup of `im2col` over `direct`, and `backward` that
+of `col2im` over `vadd`. The second table has the modelled cycles, in thousands, of each forward
+variant for an image of 29 x 29 and each stride.
 """
 
 from __future__ import annotations

@@ -3,12 +3,13 @@
     python benchmarks/real_networks.py [GRAPH ...] [--seed N] [--meaning]
 
 GRAPH is bvlc_alexnet, densenet121, inception_v1, inception_v2, resnet50, shufflenet, squeezenet,
-vgg19 or zfnet512; by default, all of them. The graphs carry constant weights, with which wrong
-kernels agree, too: random ones (seed --seed) take their place. The operations are joined, and the
-network runs on the device, each program as its first candidate. Compared are the result of each
-joined operation and of the whole network; ONNX's reference evaluator takes the place of ONNX
-Runtime if that is not installed. With --meaning, each operation's meaning in NumPy is compared
-instead, on the arrays that the other has computed. The exit status is 1 if one differs.
+vgg19 or zfnet512; by default, all of them. All elements of a weight of these graphs are equal, so
+wrong kernels may give right results: random weights (seed --seed) replace them. The operations are
+joined, and the network runs on the device with the first candidate of each program. The result of
+each joined operation and that of the whole network are compared with those of ONNX Runtime, or of
+ONNX's reference evaluator if it is not installed. With --meaning, the meaning of each operation in
+NumPy is compared instead, evaluated on the arrays that the other has computed. The exit status is 1
+if a result differs.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ NAMES = sorted(path.stem.removeprefix("light_") for path in FOLDER.glob("*.onnx"
 
 
 def with_random_weights(name: str, seed: int, side: int | None = None) -> Any:
-    """A graph with random weights, which keep the size of values from layer to layer.
+    """A graph with random weights, scaled so that values keep their magnitude from layer to layer.
 
-    `side` is another height and width of the image; only graphs that end in global pooling have
-    one.
+    `side` replaces the height and width of the image, which only graphs that end in global pooling
+    allow.
     """
     model: Any = onnx.load(FOLDER / f"light_{name}.onnx")
     model.ir_version = 8  # the first versions list every initializer among the inputs
@@ -74,7 +75,7 @@ def with_random_weights(name: str, seed: int, side: int | None = None) -> Any:
 
 
 def computed(model: Any, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Tensors of a model by ONNX Runtime, or by the reference evaluator if there is none."""
+    """Tensors of a model as ONNX Runtime computes them, or the reference evaluator without it."""
     own: Any = onnx.ModelProto()
     own.CopyFrom(model)
     declared = {value.name for value in own.graph.output}
@@ -96,7 +97,7 @@ def computed(model: Any, names: Sequence[str], given: Mapping[str, Any]) -> dict
 
 
 def by_operation(graph: Any, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The results of all operations by their meaning, each on given arrays."""
+    """The results of all operations by their meaning, each on the given arrays."""
     found: dict[str, Any] = {}
     for o in graph.operations:
         given = [graph.constants.get(n, arrays.get(n)) for n in o.inputs]
@@ -105,7 +106,7 @@ def by_operation(graph: Any, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compare(name: str, seed: int = 0, side: int | None = None, *, meaning: bool = False) -> str:
-    """A line on the largest difference of a graph. AssertionError if it exceeds the tolerance."""
+    """A line with the largest difference of a graph; AssertionError if it exceeds the tolerance."""
     start = time.perf_counter()
     model = with_random_weights(name, seed, side)
     net = lp.network(model).joined()
@@ -123,15 +124,15 @@ def compare(name: str, seed: int = 0, side: int | None = None, *, meaning: bool 
         whole = lp.Network(replace(graph, tensors=tensors, outputs=tuple(borders)))
         found = whole.run(given)
         whole.close()
-        shared = net.run(given)  # here tensors share memory, which the results above do not
+        shared = net.run(given)  # here the results of operations share memory; above, they do not
         net.close()
         for n, array in shared.items():
-            assert np.array_equal(array, found[n]), f"{name}: {n} is another in a shared arena"
+            assert np.array_equal(array, found[n]), f"{name}: {n} differs in a shared arena"
     wrong = [o for o in net if onnxruntime is None and known_error(graph, o)]
     errors: dict[str, float] = {}
     for n in [n for n in borders if n not in {out for o in wrong for out in o.outputs}]:
         t = graph.tensors[n].type
-        assert np.ptp(wanted[n]) > 0, f"{name}: all elements of {n} are equal, which shows nothing"
+        assert np.ptp(wanted[n]) > 0, f"{name}: all elements of {n} are equal"
         errors[n] = float(errors_of(t, found[n], wanted[n]).max())
         assert errors[n] <= tolerance_of(t, None), f"{name}: {n} differs by {errors[n]:.2e}"
     worst = max(errors, key=errors.__getitem__)

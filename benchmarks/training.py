@@ -5,8 +5,8 @@
 The network is `programs/network.lift`: convolution, ReLU, average pooling, a weighted sum, squared
 loss. Its gradient (`lp.gradient` with `value=True`) is compiled once and run in each step; another
 program of the language updates the weights. PyTorch trains the same network from the same weights
-on the same numbers, and so does its optimizer with `lp.torch_function` in place of its own network.
-Printed are the losses, and the largest relative differences from PyTorch's over all steps.
+on the same numbers, and so does PyTorch's optimizer with `lp.torch_function` in place of the
+network. Prints the losses, and the largest relative differences from PyTorch's over all steps.
 """
 
 from __future__ import annotations

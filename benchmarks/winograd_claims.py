@@ -11,8 +11,8 @@ layers           The same for F(2, 3) and images of H x H, whose last tiles may 
 memory           The bytes of transformed kernels, transformed tiles and products in two dimensions,
                  relative to those along the rows only, from the buffers of compiled candidates.
 operations       The additions of the transforms, flat and separable, alone and with shared sums.
-borders          The classes of tiles of an image by the guards that hold for them, counted in the
-                 emitted kernel that transforms the tiles.
+borders          The classes of tiles of an image: tiles for which the same guards hold in the
+                 emitted kernel that transforms them.
 depthwise        The operations of F(m, r) for each multiply-add of the direct form, for a depthwise
                  convolution: the products, and the transforms of a tile and of its results. The
                  ratio is at least 1, so the direct form takes the fewest operations.
@@ -308,9 +308,9 @@ def overhangs(side: int, m: int, r: int) -> set[tuple[int, int]]:
 
 
 def guarded(side: int, m: int, r: int) -> int:
-    """The classes of tiles of a padded image for which the same guards hold in the emitted kernel.
+    """The number of classes of tiles of a padded image: those with the same guards that hold.
 
-    A work-item transforms a tile.
+    The guards are those of the emitted kernel, in which a work-item transforms a tile.
     """
     before, after = r // 2, r - 1 - r // 2
     program = parse(f"""

@@ -64,7 +64,7 @@ def collection_paused() -> Generator[None]:
     """Disable garbage collection: derivation and code generation make many objects and few cycles.
 
     The collector would traverse all of them, and all of z3, again and again, which takes 10 to 25 %
-    more processor time. What one space leaves behind is some ten MB.
+    more processor time. The cycles that the derivation of one space leaves take about 10 MB.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -27,8 +27,8 @@ Settings: TypeAlias = Mapping[str, int | str]
 class TorchFunction:
     """A program as a function of tensors; its gradient is computed by kernels, too.
 
-    The gradient is a program with a function of its own, which is made when PyTorch asks for it, so
-    there are derivatives of every order. Kernels are compiled at the first call that needs them.
+    The gradient is a program, for which there is a function of this class again, so there are
+    derivatives of every order. Kernels are compiled at the first call that needs them.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TorchFunction:
 
     @cached_property
     def kernel(self) -> Kernel:
-        """The kernel of the program."""
+        """The kernel of the program; compiled at the first use."""
         own = self._settings[0] if self._settings else None
         return compile_to_kernel(self.program, own, device=self._device)
 
@@ -66,10 +66,10 @@ class TorchFunction:
 
     @entry("torch function")
     def __call__(self, *tensors: Any) -> Any:
-        """The value of the program: tensors on the device of the first one that is given.
+        """The value of the program, as tensors on the device of the first tensor that is given.
 
-        Numbers and NumPy arrays are arguments as well. ArgumentRefused if an argument does not fit
-        its parameter, or if it needs a gradient that this function does not have.
+        Numbers and NumPy arrays are accepted as well. ArgumentRefused if an argument does not fit
+        its parameter, or if it requires a gradient that this function does not have.
         """
         leaves = [*flat(tensors)]
         differentiated = {p.name for p in self.wrt}
@@ -80,11 +80,11 @@ class TorchFunction:
         return next(regrouped((grouping(self.program.type),), iter(results)))
 
     def _check_constant(self, param: Param, given: Any) -> None:
-        """Raises ArgumentRefused if a tensor needs a gradient with respect to another parameter."""
+        """Raises ArgumentRefused if a tensor for a parameter outside `wrt` requires a gradient."""
         if any(getattr(leaf, "requires_grad", False) for leaf in flat((given,))):
             what = f"`{param.name}` of {self.program.name} needs a gradient"
             names = ", ".join(p.name for p in self.wrt)
-            why = f"this function has the gradient of {names}"
+            why = f"this function has gradients with respect to {names} only"
             instead = f'pass it with `.detach()`, or name "{param.name}" in `wrt`'
             raise ArgumentRefused(f"{what}\n  {why}\n  {instead}")
 
@@ -101,13 +101,15 @@ def torch_function(
 
     wrt: the names of the parameters that it is differentiated with respect to; by default, all
         floating-point numbers and arrays of these.
-    device: the OpenCL device of the kernels. Tensors elsewhere are copied to it and back.
+    device: the OpenCL device of the kernels. Arguments are copied to it, and results back.
     settings: the choices and sizes of the kernel of the program, then those of the kernel of
         `lp.gradient(program, wrt)`, as for `lp.compile`: `campaign.best().assignment`. Without
         them, or with None, the kernel is correct and slow.
 
-    The result is a tensor, or a tuple of tensors for a tuple. The gradient is derived at once:
-    TypeRefused if there is none. LiftError without PyTorch (`pip install 'liftpy[torch]'`).
+    The function takes a tensor of the shape and type of each parameter, or a tuple of tensors for a
+    parameter with tuples, and returns a tensor, or a tuple of tensors. The gradient is derived at
+    once: TypeRefused if there is none. LiftError if PyTorch is not installed
+    (`pip install 'liftpy[torch]'`).
 
         squares = lp.torch_function(lp.parse("def f(xs: [3]f32) = xs |> map(x => x * x)"))
         xs = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -119,10 +121,10 @@ def torch_function(
 
 
 def applied(own: TorchFunction, torch: Any) -> Any:
-    """The `torch.autograd.Function` of a program: tensors in a row to results in a row."""
+    """The `torch.autograd.Function` of a program, from a flat row of tensors to one of results."""
     program = own.program
     floating = [t in FLOATS for t in scalars(program.type)]
-    number = program.type in FLOATS  # its gradient has no cotangent, and is multiplied here
+    number = program.type in FLOATS  # its gradient has no cotangent: `backward` multiplies by it
 
     class Applied(torch.autograd.Function):
         @staticmethod
@@ -169,12 +171,12 @@ def flat(values: tuple[Any, ...]) -> Iterator[Any]:
 
 
 def shape(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Nested tuples with None in place of what they contain."""
+    """The structure of nested tuples, with None in place of each value."""
     return tuple(shape(v) if isinstance(v, tuple) else None for v in values)
 
 
 def grouping(t: Type) -> Any:
-    """The tuples in which the values of a type come, with None in place of what they contain."""
+    """The structure of tuples in which values of a type are passed, with None for each value."""
     match t:
         case ArrayType(element):
             return grouping(element)
@@ -185,17 +187,17 @@ def grouping(t: Type) -> Any:
 
 
 def regrouped(grouped: tuple[Any, ...], leaves: Iterator[Any]) -> Iterator[Any]:
-    """Values in a row as nested tuples of a shape."""
+    """A flat row of values as nested tuples of a structure."""
     for part in grouped:
         yield next(leaves) if part is None else tuple(regrouped(part, leaves))
 
 
 def as_array(leaf: Any, torch: Any) -> Any:
-    """A tensor as an array; other values stay."""
+    """A tensor as a NumPy array; other values are returned as they are."""
     if not isinstance(leaf, torch.Tensor):
         return leaf
     if leaf.dtype is torch.bfloat16:
-        what = "a tensor of bfloat16 has no NumPy array"
-        why = "arguments are passed to kernels as these"
+        what = "a tensor of bfloat16 cannot be passed to a kernel"
+        why = "tensors are passed as NumPy arrays, and NumPy has no such type"
         raise ArgumentRefused(f"{what}\n  {why}\n  pass `.float()` to a parameter of f32")
     return leaf.detach().cpu().numpy()

@@ -36,7 +36,7 @@ RUNNER = "# liftpy-board 2"
 
 CALL_SECONDS = 60.0
 BUILD_SECONDS = 300.0
-OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")  # what a make tells the programs that it starts
+OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")  # variables that make sets for its subprocesses
 LEAST_RATE = 50_000
 """Bytes a second that a copy may be as slow as, beyond `CALL_SECONDS`."""
 
@@ -300,7 +300,7 @@ def built_here(compiler: str) -> bytes:
             made = subprocess.run(
                 ["make", "board", f"CC={compiler}"],  # noqa: S607  the user's own make
                 cwd=folder,
-                # a build of its own, also where another make started this program
+                # the options of a make that started this program must not change the build
                 env={name: text for name, text in os.environ.items() if name not in OF_MAKE},
                 capture_output=True,
                 text=True,

@@ -63,7 +63,7 @@ LONGEST_WAIT = 60.0
 LOST_WITH = 5
 """How many links may be lost while a candidate runs, before it is given up."""
 
-BEFORE = 100  # lines that a board may print before its results: those of a login script
+BEFORE = 100  # lines that a board may print before its results, such as those of a login script
 
 
 @dataclass(frozen=True)

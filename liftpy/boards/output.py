@@ -44,7 +44,7 @@ class Output:
         return None if found is None else found.decode(errors="replace").rstrip("\r\n")
 
     def has_said_more(self) -> bool:
-        """Whether the error output has grown since the last call: a run that waits says so."""
+        """Whether the error output has grown since the last call, as it does while a run waits."""
         size = os.fstat(self._errors.fileno()).st_size
         more, self._heard = size > self._heard, size
         return more

@@ -75,7 +75,7 @@ def show_network(
 
 
 def joined_network(found: Network, *, channels_last: bool | None = None) -> Network:
-    """The network as commands explore and plan it: with operations joined, channels last or not."""
+    """The network that commands explore and plan: joined, and with channels last unless False."""
     return (found if channels_last is False else found.channels_last()).joined()
 
 

@@ -126,8 +126,8 @@ ChannelsOption = Annotated[
     bool | None,
     typer.Option(
         "--channels-last/--declared-order",
-        help="Whether images between the operations of a model have their channels innermost, as "
-        "they have by default, or where the model declares them (docs/networks.md).",
+        help="The order in which images are stored between the operations of a model: channels "
+        "last (the default), or as the model declares them (docs/networks.md).",
     ),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", metavar="S", help="Seed of the random draws.")]

@@ -116,7 +116,7 @@ def tell_choices(plan: Plan) -> None:
             in_time(time) if time is not None else "" if choice is None else "?",
             " ".join(str(plan.layout.tensors[n]) for n in operation.outputs),
             str(plan.layout.scratch.get(operation.name, "")),
-            "not moved: its inputs are stored there" if choice is None else escape(choice.skeleton),
+            "no kernel: shares its storage" if choice is None else escape(choice.skeleton),
         )
     show(table)
 
@@ -141,7 +141,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
 
 
 def candidate_data(choice: Choice | None) -> dict[str, Any]:
-    """A candidate as JSON; an operation whose results are where they should be has none."""
+    """A candidate as JSON; an operation without kernels has none, and takes no time."""
     if choice is None:
         return {"skeleton": None, "assignment": {}, "time_ns": 0}
     return {

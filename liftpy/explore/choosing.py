@@ -172,7 +172,7 @@ def chosen(space: Space, deriving: float = 0.0, memory_limit: int | None = None)
     if not space.possible:
         raise Unsatisfiable(space.why_empty(memory_limit))
     chooser = Chooser(space, hardware_of(space.device))
-    with collection_paused():  # it would traverse the whole space after each candidate
+    with collection_paused():  # the collector would traverse the whole space again and again
         best, *others = sorted(chooser.models(), key=lambda model: model.milliseconds)
     return Choice(
         best,

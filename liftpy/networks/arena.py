@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class Block:
     """Memory that is in use from step `first` to step `last`, both included.
 
-    Blocks `within` the same group keep their places in it: `at` bytes from where the group is. A
-    block without a group is one by itself.
+    Blocks `within` the same group are placed together: a block is `at` bytes after the start of its
+    group. A block without a group is a group of its own.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Block:
 
     @property
     def group(self) -> str:
-        """The group that it is in."""
+        """The name of its group."""
         return self.within or self.name
 
     def meets(self, other: Block) -> bool:
@@ -137,7 +137,7 @@ def _in_order(groups: Sequence[Sequence[Block]]) -> dict[str, int]:
     offsets: dict[str, int] = {}
     placed: list[Block] = []
     for group in groups:
-        # a place of the group between these two is too near to a block that is there
+        # the group must not start between two such numbers: a block would overlap a placed one
         taken = [
             (offsets[other.name] - b.at - b.bytes, offsets[other.name] + other.bytes - b.at)
             for b in group
@@ -161,7 +161,7 @@ Solve = Callable[[Sequence[Block], int, Mapping[str, int]], tuple[Mapping[str, i
 def place(blocks: Sequence[Block], alignment: int = 1, solve: Solve | None = None) -> Placement:
     """A placement at multiples of the alignment; sizes are rounded up to it.
 
-    Places in a group are multiples of the alignment.
+    The places of blocks in their groups (`at`) have to be multiples of the alignment.
 
     It is greedy, and proved if it needs no more than the lower bound. Otherwise `solve`, if given,
     looks for a smaller one.

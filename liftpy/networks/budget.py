@@ -83,7 +83,7 @@ def expected_gain(times: Sequence[float]) -> float:
 
     >>> expected_gain([4.0, 4.0, 4.0, 4.0])
     0.0
-    >>> round(expected_gain([4.0, 8.0]), 3)  # 6.0 on average for one of them
+    >>> round(expected_gain([4.0, 8.0]), 3)  # a half has 6.0 on average: 4.0 * (1 - 4.0 / 6.0)
     1.333
     """
     n = len(times)

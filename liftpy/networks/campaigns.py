@@ -42,7 +42,7 @@ NAME_MOST = 48
 """The largest number of characters of a file's name that are the program's name."""
 
 WIDE = 512
-"""An alignment in bytes that suffices on nearly all devices: the device need not be there."""
+"""An alignment in bytes that suffices on nearly all devices, since the device may be absent."""
 
 UNFINISHED = ("running", "pending")
 """The outcomes of candidates that have none yet."""
@@ -203,7 +203,7 @@ def campaign_file(folder: Path, program: Program, device: Device) -> Path:
 def works_of(graph: Graph, folder: Path, device: Device) -> tuple[Work, ...]:
     """The distinct programs of a graph with their operations and files.
 
-    Operations whose results are stored by others are not among them: a plan has no kernels of them.
+    Operations without kernels in a plan (`sharing`) are left out.
     """
     unmoved = sharing(graph, WIDE).unmoved
     found: dict[int, list[Operation]] = {}

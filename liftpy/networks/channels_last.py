@@ -1,9 +1,9 @@
 """Images with their channels innermost: the order of axes of each tensor of a network.
 
-A convolution reads and returns images `[N][H][W][C]`, and so do the operators after it that have
-programs for this order (`Entry.orders`). Where an operation needs the other order, an operation
-`Transpose` changes it, once for all its readers; it joins the operation that reads it, if there is
-one alone. Inputs, constants and results of the network keep the order that the model declares.
+A convolution reads and returns images `[N][H][W][C]`, and so do the operations after it whose
+operators have programs for this order (`Entry.orders`). If operations read a tensor in the other
+order, an operation `Transpose` changes it once for all of them; it is joined with its reader if it
+has only one. Inputs, constants and results of the network keep the order that the model declares.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FIRST = "channels_first"
 
 
 def with_channels_last(graph: Graph) -> Graph:
-    """The graph with images `[N][H][W][C]` wherever its convolutions are, and what follows them."""
+    """The graph with images `[N][H][W][C]` in its convolutions and in the operations after them."""
     return Reordering(graph).graph()
 
 
 class Reordering:
-    """The change of one graph, in the order of its operations."""
+    """Changes one graph, operation by operation in its order."""
 
     def __init__(self, source: Graph) -> None:
         self.source = source
@@ -42,13 +42,13 @@ class Reordering:
         self.operations: list[Operation] = []
         self.names = {o.name for o in source.operations} | {*source.tensors}
         self.changed: dict[tuple[str, str], str] = {}
-        """The name of a tensor in an order that its producer does not store, by both."""
+        """The name of a tensor in another order than its producer's, by its name and this order."""
 
     def graph(self) -> Graph:
         """The changed graph."""
         found = {o.name: self.program(o) for o in self.source.operations}
         both = {n for n in self.last if self.is_read_first(n, found)}
-        """Tensors that are in memory in both orders: their declared order keeps the name."""
+        """Tensors that are stored in both orders: the one in the declared order keeps its name."""
         self.stored = {n: self.named(n, LAST) if n in both else n for n in self.last}
         for name in self.source.inputs:
             self.stored.setdefault(name, name)
@@ -86,7 +86,7 @@ class Reordering:
     # --- which operations -------------------------------------------------------------------------
 
     def program(self, operation: Operation) -> tuple[Program, tuple[Operand, ...]] | None:
-        """The program of an operation with channels last and its inputs; None if it stays."""
+        """The program of an operation with channels last, and its inputs; None if it stays."""
         entry = REGISTRY.get(operation.operator)
         if operation.program is None or entry is None or entry.orders == "declared":
             return None
@@ -104,7 +104,7 @@ class Reordering:
             return None
         data = entry.data(node)
         if {o.tensor for o in data if o.last} & {o.tensor for o in data if not o.last}:
-            return None  # kernels that are the images, too
+            return None  # the kernels of the convolution are its images
         key = operation.operator, node.version, str(node.attributes), id(operation.program)
         try:
             if key not in self.programs:
@@ -120,7 +120,7 @@ class Reordering:
     def reordered(
         self, operation: Operation, made: Program, inputs: tuple[Operand, ...]
     ) -> Operation:
-        """An operation with channels last, after the changes of what it reads."""
+        """An operation with channels last; changes the order of what it reads, where necessary."""
         renamed: dict[str, str] = {}
         for name in (o.tensor for o in inputs if o.last):
             renamed[name] = self.stored[name] if name in self.last else self.in_order(name)
@@ -145,7 +145,7 @@ class Reordering:
         )
 
     def in_order(self, name: str) -> str:
-        """A tensor of the declared order with its channels last."""
+        """The name with channels last of a tensor that is stored in the declared order."""
         key = name, LAST
         if key not in self.changed:
             self.changed[key] = self.named(name, LAST)
@@ -208,7 +208,8 @@ class Reordering:
 def described(graph: Graph, operation: Operation, entry: Entry) -> Node:
     """What a builder sees of an operation if the images that it reads have channels last.
 
-    They are its first input; of an operator for any order, all inputs of rank 4 but constants.
+    The first input is such an image if it has rank 4 and is not constant. If the operator has
+    programs for any order, the other inputs may be images too.
     """
     node = library.node_from(operation.node)
     schema = library.schema_of(node, graph.opsets)
@@ -259,10 +260,10 @@ def built(node: Node, entry: Entry, data: list[Operand]) -> Program:
 
 
 def permuted(node: Node, entry: Entry, data: Sequence[Operand]) -> Body:
-    """The program of an operator that is the same function of images of any order.
+    """The program of an operator that is the same function of images in any order.
 
-    Arrays that are read in the declared order, such as constants, are permuted where they are read;
-    ONNX aligns the last axes of arrays that it broadcasts.
+    Arrays in the declared order, such as constants, are permuted where they are read. Those of
+    lower rank are first extended by axes of length 1, because ONNX broadcasts by the last axes.
     """
     attributes = dict(node.attributes)
     if attributes.get("axis") is not None:
@@ -291,10 +292,10 @@ def permuted(node: Node, entry: Entry, data: Sequence[Operand]) -> Body:
 
 
 def extended(shape: Shape) -> Shape:
-    """A shape with as many axes of length 1 before it as an image needs."""
+    """A shape with axes of length 1 before its own, up to the rank of images."""
     return (*(1,) * (RANK - len(shape)), *shape)
 
 
 def is_number(shape: Shape) -> bool:
-    """Whether an array has one element, which is read alike in any order."""
+    """Whether an array has only one element, so that the order of its axes does not matter."""
     return all(length == 1 for length in shape)

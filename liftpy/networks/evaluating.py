@@ -17,7 +17,7 @@ from liftpy.networks.graph import Graph, Operation, Tensor
 
 
 def by_reference(graph: Graph, operation: Operation, held: Mapping[str, Array]) -> list[Array]:
-    """The outputs of an operation by ONNX's reference evaluator, in the order that is stored."""
+    """The outputs of an operation by ONNX's reference evaluator, with axes ordered as stored."""
     if operation.parts:
         inner = dict(held)
         for part in operation.parts:

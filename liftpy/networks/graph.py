@@ -21,8 +21,8 @@ class Tensor:
 
     `producer` is the name of the operation that computes it; None for an input and a constant.
     `value` is the array of a constant. If `result`, the network returns it. `shape` is that of the
-    stored array, whose axis k is the axis `order[k]` of the model's tensor; without `order` they
-    are the same.
+    stored array, whose axis k is the axis `order[k]` of the model's tensor; an empty `order` means
+    that the axes are stored as declared.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Tensor:
         return tuple(length for _, length in pairs) if self.order else self.shape
 
     def declared(self, stored: NDArray[Any]) -> NDArray[Any]:
-        """The array of the model's tensor."""
+        """The model's tensor for an array with axes ordered as stored."""
         return np.transpose(stored, np.argsort(self.order)) if self.order else stored
 
     def stored(self, declared: NDArray[Any]) -> NDArray[Any]:
-        """The array that is stored for the model's tensor."""
+        """The array that is stored for a tensor of the model."""
         return np.transpose(declared, self.order) if self.order else declared
 
     @property
@@ -88,7 +88,7 @@ class Operation:
     values are part of the program, and the tensors that its inner graphs read; an absent optional
     input or output is "". A joined operation has the operations that it was made of in `parts`, and
     no `node`. With `channels_last`, the tensors of rank 4 that it computes have their channels
-    innermost; one that `reorders` is no node of the model, but changes where channels are.
+    innermost. An operation that `reorders` is no node of the model: it changes the order of axes.
     """
 
     name: str
@@ -170,7 +170,7 @@ class Graph:
 
     @property
     def peak_bytes(self) -> int:
-        """The largest sum of live bytes: the least memory in this order if none share storage."""
+        """The largest sum of live bytes: the least memory in this order without shared storage."""
         return max(self.live_bytes, default=0)
 
     @property

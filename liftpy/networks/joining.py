@@ -71,7 +71,7 @@ class Joining:
     taken: set[str] = field(default_factory=set[str])
 
     def named(self, members: Sequence[Operation]) -> str:
-        """A name for joined operations that no other operation has: of nodes of the model."""
+        """A name for joined operations, made of the model's nodes, that no other operation has."""
         self.taken |= {o.name for o in self.source.operations}
         own = [o.name for o in members if not o.reorders] or [o.name for o in members]
         first = made = f"{own[0]}..{own[-1]}"

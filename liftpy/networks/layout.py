@@ -52,7 +52,7 @@ class Layout:
     """The offsets of tensors and of the scratch of operations, by name, in an arena of `bytes`.
 
     Tensors that are parts of others share their bytes. `unmoved` are the operations without
-    kernels: their results are where they should be.
+    kernels, whose results share storage with their inputs.
 
     `bound` is the largest sum of the bytes in use during one operation; `proved`: whether no arena
     for this order and these modules is smaller. All are multiples of `alignment`.
@@ -70,10 +70,10 @@ class Layout:
 def blocks_of(
     graph: Graph, modules: Mapping[str, Module], alignment: int, shared: Sharing | None = None
 ) -> list[Block]:
-    """The blocks of the arena: parts of tensors, and the scratch of each operation that has some.
+    """The blocks of the arena: parts of storages, and the scratch of operations that have some.
 
-    `shared` is the sharing of the graph, if the caller knows it. The blocks of a storage are within
-    the group `storage of TENSOR`.
+    `shared` is `sharing(graph, alignment)`, if the caller has computed it. The parts of a storage
+    are in the group `storage of TENSOR`.
     """
     shared = sharing(graph, alignment) if shared is None else shared
     blocks = [part_block(graph, part) for part in shared.parts]
@@ -86,7 +86,7 @@ def blocks_of(
 
 
 def part_block(graph: Graph, part: Part) -> Block:
-    """The block of a part: it is in use while one of its tensors is."""
+    """The block of a part, which is in use while any of its tensors is."""
     lives = [graph.lifetimes[n] for n in part.tensors]
     first, last = min(first for first, _ in lives), max(last for _, last in lives)
     return Block(part.name, part.bytes, first, last, f"storage of {part.storage}", part.offset)

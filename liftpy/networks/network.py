@@ -64,11 +64,12 @@ class Network:
         return self.graph.unsupported
 
     def channels_last(self) -> Network:
-        """The network with images `[N][H][W][C]` between operations (docs/networks.md).
+        """The network with images `[N][H][W][C]` between its operations (docs/networks.md).
 
-        A convolution reads and returns them, and so do the operations after it that can: pooling,
-        activations, concatenation. Inputs and results keep the order that the model declares; an
-        operation `Transpose` changes the order where one that needs another follows.
+        A convolution reads and returns such images, and so do the operations after it that have
+        programs for this order, such as pooling, activations and concatenation. Inputs and results
+        of the network keep the order that the model declares. An operation `Transpose` changes the
+        order for operations that read the other one.
 
         >>> import liftpy as lp
         >>> net = lp.network("model.onnx").channels_last().joined()  # doctest: +SKIP
@@ -145,13 +146,13 @@ class Network:
         """The fastest plan within a limit of device memory in bytes (docs/networks.md).
 
         `db` are campaigns of the network's programs, whose measured candidates are chosen from: a
-        file, a folder, or several. A program without one has its first candidate. ConstraintRefused
-        if no plan is within the limit, TypeRefused for an argument of another type, and LiftError
-        if the solver is needed and not installed.
+        file, a folder, or several of these. A program without a campaign has its first candidate.
+        ConstraintRefused if no plan is within the limit, TypeRefused if an argument has the wrong
+        type, and LiftError if the solver is needed and not installed.
         """
         target = device if isinstance(device, Device) else find_device(device)
         paths = [db] if isinstance(db, str | Path) else db
-        limit = None if memory_limit is None else int(memory_limit)  # it may be one of NumPy
+        limit = None if memory_limit is None else int(memory_limit)  # it may be an integer of NumPy
         return plan_of(self.graph, target, measured(map(Path, paths), target), limit)
 
     def explore(

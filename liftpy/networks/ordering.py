@@ -39,8 +39,8 @@ def ordered(
 ) -> Order:
     """An order of least peak among those that the search keeps, or the graph's if none is better.
 
-    `parts` are those of the tensors that are not constant (`sharing`), and `scratch` the bytes that
-    each operation needs while it runs.
+    `parts` are the parts of all storages (`sharing`), and `scratch` the bytes that each operation
+    needs while it runs.
 
     The search goes through the sets of operations that can be done first, by their number: after a
     set, the live tensors are known, so only its least peak matters. It keeps at most `width` sets

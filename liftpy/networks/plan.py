@@ -169,8 +169,8 @@ class Plan:
     ) -> Profile:
         """Measured times of each operation: medians of repeated runs after a warm-up.
 
-        Rows have the rates of bytes and operations, beside the device's peak. Without inputs, they
-        are random numbers (seed 0).
+        The profile also has the rates of bytes and arithmetic operations, and the device's peaks.
+        Without `inputs`, the plan runs on random numbers (seed 0).
         """
         given = self.random_inputs() if inputs is None else inputs
         times = self.runner().profile(given, repeats, warmup)
@@ -184,7 +184,7 @@ class Plan:
         kept = [
             o for o in self.graph.operations if o.name not in sharing(self.graph, alignment).unmoved
         ]
-        first = firsts(target)  # for what another alignment does not leave where it is
+        first = firsts(target)  # for operations that need kernels only with this alignment
         modules: dict[str, Module] = {}
         choices: dict[str, Choice] = {}
         for o in kept:

@@ -66,7 +66,7 @@ class Choice:
 class PlanData:
     """What a plan consists of. `graph` has the order of execution, `choices` are by operation.
 
-    An operation without kernels has no choice: `layout.unmoved`.
+    An operation without kernels (`layout.unmoved`) has no choice.
 
     `front` are the costs of other plans too. `version` is that of liftpy.
     """
@@ -97,7 +97,7 @@ class TensorFields(_Strict):
 class OperationFields(_Strict):
     """An operation: its program by number, its candidate, and the names of its tensors.
 
-    Without kernels, it has no `skeleton`.
+    An operation without kernels has no `skeleton`, no `time_ns` and no `kernels`.
     """
 
     name: Name
@@ -189,7 +189,7 @@ def encoded(plan: PlanData) -> bytes:
 
 
 def _candidate(choice: Choice | None) -> dict[str, Any]:
-    """A candidate, or that there is none."""
+    """The fields of a candidate; null if there is none."""
     if choice is None:
         return {"skeleton": None, "assignment": {}, "time_ns": None, "kernels": None}
     return {

@@ -57,7 +57,7 @@ class Point:
 class Planned:
     """The options that were chosen for a graph in its order, their layout, and the front.
 
-    Operations that the layout leaves `unmoved` have no option.
+    Operations without kernels (`layout.unmoved`) have no option.
     """
 
     graph: Graph
@@ -105,7 +105,7 @@ Selection = tuple[int, ...]
 
 
 class _Choosing:
-    """The selection of options for a graph in its order, for the operations that have kernels."""
+    """The selection of an option for each operation that has kernels, in the graph's order."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class _Choosing:
 
     @cached_property
     def _live(self) -> list[int]:
-        """The bytes of the arena that tensors take during each operation with kernels."""
+        """The bytes of the arena that tensors take during each operation that has kernels."""
         found = [0] * len(self.graph.operations)
         for block in (part_block(self.graph, part) for part in self.parts):
             for k in range(block.first, min(block.last + 1, len(found))):

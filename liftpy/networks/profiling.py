@@ -19,10 +19,9 @@ from liftpy.traffic.machine import hardware_of
 
 @dataclass(frozen=True)
 class Peak:
-    """What a device can do at most, and where the figures are from.
+    """The largest rates of a device, and where the figures are from.
 
-    `flops` are operations in f32 and `bytes` those of memory, both in a nanosecond, so that they
-    are Gflop/s and GB/s.
+    `flops` is the rate of operations in f32, in Gflop/s, and `bytes` that of memory, in GB/s.
     """
 
     flops: float
@@ -48,8 +47,9 @@ class OperationTime:
     """A row of a profile: the median time in ns, its share of the sum, and the predicted time.
 
     `bytes` are those of the arrays that the operation reads and writes, constants included, each
-    once, and `flops` its arithmetic operations as its program is written; a candidate may move more
-    and compute fewer. `live_bytes` are the bytes of the arena in use while it runs.
+    counted once. `flops` are the arithmetic operations of its program as written. A candidate may
+    move more bytes and execute fewer operations. `live_bytes` are the bytes of the arena in use
+    while it runs.
     """
 
     operation: str
@@ -63,16 +63,16 @@ class OperationTime:
 
     @property
     def byte_rate(self) -> float:
-        """GB/s."""
+        """The bytes in GB/s, over the measured time."""
         return self.bytes / max(1, self.time_ns)
 
     @property
     def flop_rate(self) -> float:
-        """Gflop/s."""
+        """The arithmetic operations in Gflop/s, over the measured time."""
         return self.flops / max(1, self.time_ns)
 
     def of_peak(self, peak: Peak) -> float:
-        """The least time that the device's peaks allow, in parts of the measured one."""
+        """The least time that the device's peaks allow, as a fraction of the measured time."""
         least = max(self.bytes / peak.bytes, self.flops / peak.flops)
         return least / max(1, self.time_ns)
 
@@ -82,8 +82,8 @@ class Profile:
     """The times of a plan: a row for each operation with kernels, in order.
 
     `time_ns` is the sum of the rows and `predicted_ns` that of the plan's own times, if all were
-    measured; `host_ns` is the median time of a run on the host, without copies. `last` has the
-    times of the last run, of each kernel.
+    measured; `host_ns` is the median time of a run on the host, without copies. `last` are the
+    times of each kernel in the last run.
     """
 
     rows: tuple[OperationTime, ...]
@@ -153,8 +153,8 @@ def live_bytes(graph: Graph, layout: Layout, modules: Mapping[str, Module]) -> d
 def trace_of(profile: Profile, network: str, device: str) -> dict[str, Any]:
     """The last run as a trace in Chrome's format, for `chrome://tracing` or Perfetto.
 
-    It has a track of operations, one of kernels, and the live bytes; times are the device's, from
-    the start of the first kernel.
+    It has a track of operations, a track of kernels, and the live bytes. Times are by the device's
+    clock, from the start of the first kernel.
     """
     spans = profile.last.spans
     start = min((low for own in spans.values() for low, _ in own), default=0)

@@ -52,8 +52,8 @@ class _Held:
 class Runner:
     """A network ready to run: memory is allocated, constants are uploaded and kernels built.
 
-    `modules` are the kernels of each operation by name. One whose results are stored by others has
-    none, and neither has one without a program, which `reference` computes on the host.
+    `modules` are the kernels of operations by name. An operation in `layout.unmoved` has none, and
+    neither has one without a program, which `reference` computes on the host.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class Runner:
         for operation in self.graph.operations:
             module = self._modules.get(operation.name)
             if operation.name in self.layout.unmoved:
-                continue  # its results are where they should be
+                continue  # its results share storage with its inputs
             if module is None:
                 self._parts.append((operation, None))
                 continue

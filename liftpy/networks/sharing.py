@@ -1,9 +1,9 @@
-"""Which tensors are contiguous parts of others, and share their storage: nothing copies them.
+"""Tensors that are contiguous parts of others share their storage, so that no kernel copies them.
 
 A concatenation along the outermost axis that is longer than 1 puts whole tensors one after another.
-If each is stored at its place in the result from the first, no kernel is needed. The same is true
-of slices, splits and reshapes, whose results are parts of what they read. Which operations these
-are is decided by the meaning of their programs, not by their names.
+If each of them is computed at its place in the result, the concatenation needs no kernel. Slices,
+splits and reshapes need none either if their results are parts of what they read. The meaning of a
+program decides whether its operation is one of these, not the operator's name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from liftpy.semantics.moving import NOTHING, sources
 
 @dataclass(frozen=True)
 class Part:
-    """Bytes of a storage that are written by one operation, and freed at once.
+    """A run of bytes of a storage that one operation writes and that are freed together.
 
     `offset` is in bytes from the place of the tensor `storage`. `tensors` are those that have
     elements here, `writer` is the operation that stores them (None: the network's inputs), and
@@ -42,10 +42,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Sharing:
-    """The storage of each tensor in the arena: the tensor that it is a part of, and the byte.
+    """The place of each tensor: the tensor whose storage it is in, and the byte in this storage.
 
-    `parts` are those of all storages. `unmoved` are the operations whose results are where they
-    should be when they would run: they have no kernels.
+    `parts` are the parts of all storages. `unmoved` are the operations that need no kernels: when
+    one would run, its results already have their values, in storage shared with its inputs.
     """
 
     places: Mapping[str, tuple[str, int]]
@@ -55,7 +55,7 @@ class Sharing:
 
 @dataclass(frozen=True)
 class Run:
-    """Consecutive elements of a result that are consecutive elements of one input."""
+    """Consecutive elements of a result (from `at`) that are those of an input (from `start`)."""
 
     argument: int
     start: int
@@ -70,9 +70,10 @@ def resident(graph: Graph) -> list[str]:
 
 
 def sharing(graph: Graph, alignment: int) -> Sharing:
-    """The storages of a graph, whose tensors are at multiples of the alignment in bytes.
+    """The storages of a graph, with each tensor at a multiple of the alignment (bytes).
 
-    They do not depend on the order of the operations: those with the largest results come first.
+    Operations are tried in the order of their sizes, those with the largest results first, so the
+    storages do not depend on the order of execution.
     """
     storing = _Storing(graph, alignment)
 
@@ -84,11 +85,11 @@ def sharing(graph: Graph, alignment: int) -> Sharing:
 
 
 class _Storing:
-    """The places of tensors so far.
+    """The places that tensors have so far.
 
     Two tensors of a storage that have a byte in common have the same data there: one of them is a
-    part of the other, or both are of a third. This stays true, since only a tensor that covers its
-    whole storage gets a place in another one, and the parts of a result are next to each other.
+    part of the other, or both are parts of a third. This invariant holds because only a tensor that
+    covers its whole storage is moved into another one, and the parts of a result do not overlap.
     """
 
     def __init__(self, graph: Graph, alignment: int) -> None:
@@ -98,9 +99,9 @@ class _Storing:
         self.members = {n: [n] for n in self.places}
 
     def take(self, operation: Operation) -> bool:
-        """Gives the results of an operation the places of its inputs, or the other way round.
+        """Places the results of an operation in its inputs' storage, or its inputs in a result's.
 
-        False, and nothing is changed, if it has to be computed.
+        False, and nothing is changed, if the operation needs kernels.
         """
         tensors = (*operation.inputs, *operation.outputs)
         if operation.program is None or not all(n in self.places for n in tensors):
@@ -127,7 +128,7 @@ class _Storing:
     def _inside(
         self, operation: Operation, runs: Sequence[Sequence[Run]]
     ) -> list[tuple[str, str, int]] | None:
-        """Each tensor that gets a place in another one, with the byte there."""
+        """Each tensor that gets a place, the tensor that it is a part of, and the byte there."""
         size = SCALAR_BYTES[self.graph.tensors[operation.outputs[0]].type.name]
         if all(len(one) == 1 for one in runs):
             found = [
@@ -167,7 +168,7 @@ class _Storing:
             self.members[root].append(name)
 
     def parts(self, unmoved: frozenset[str]) -> Iterator[Part]:
-        """The parts of all storages: their borders are those of the tensors in them."""
+        """The parts of all storages, which are cut where a tensor in them begins or ends."""
         for root, members in self.members.items():
             spans = {n: self._span(n) for n in members}
             borders = sorted({border for span in spans.values() for border in span})
@@ -195,9 +196,10 @@ class _Storing:
 
 
 def runs_of(found: NDArray[np.int64], lengths: Sequence[int]) -> list[Run] | None:
-    """The elements of a result as runs; None if one of them is no element of an argument.
+    """The elements of a result as runs; None if one of them is not an element of an argument.
 
-    `lengths` are those of the arguments, whose elements are numbered as `sources` does.
+    `found` has the number of each element (`sources`); `lengths` are the numbers of elements of the
+    arguments.
 
     >>> runs_of(np.array([3, 4, 5, 0, 1]), [2, 3])
     [Run(argument=1, start=0, at=0, length=3), Run(argument=0, start=0, at=3, length=2)]

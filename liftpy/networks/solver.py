@@ -51,8 +51,8 @@ def _placed(
 ) -> tuple[dict[str, int] | None, bool]:
     """The smallest placement between two sizes of the arena, and whether the answer is proved.
 
-    Each block is a rectangle of steps and bytes, of which only the bytes can move, together with
-    those of its group.
+    Each block is a rectangle of steps and bytes. Only its offset in bytes is variable, and the
+    blocks of a group have one variable in common.
     """
     unit = math.gcd(*(b.bytes for b in blocks), *(b.at for b in blocks))
     most = upper // unit

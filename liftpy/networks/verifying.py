@@ -1,4 +1,4 @@
-"""Whether a plan from anywhere is one: places, sizes and sums are computed again."""
+"""Checks a plan that was read from a file: computes places, sizes and sums again."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from liftpy.opencl.kernel import Module, flat
 def verified(data: PlanData, modules: Mapping[str, Module]) -> str | None:
     """What is wrong with a plan whose operations have these kernels; None if nothing is.
 
-    The arrays of kernels are those of the tensors, what is in use at the same time is in different
-    places, and the results of an operation without kernels are parts of the same storage as what it
-    reads. The plan's costs are those of its operations, tensors and constants. The times of
-    operations, and whether a plan is proved to be best, are as the plan states them.
+    The arrays of kernels have to be those of the tensors, blocks that are in use at the same time
+    must not overlap, and the results of an operation without kernels have to share storage with its
+    inputs. The costs of the plan have to follow from its operations, tensors and constants. The
+    times of operations and `proved` are not checked.
     """
     graph = data.graph
     return _misfit(graph, modules) or _misplaced(data, modules) or _miscounted(data, modules)
 
 
 def _misfit(graph: Graph, modules: Mapping[str, Module]) -> str | None:
-    """An array of a kernel, or of a program without kernels, that is not its tensor."""
+    """An array of an operation whose shape, type or role is not that of its tensor."""
     for o in graph.operations:
         tensors = (*o.inputs, *o.outputs)
         arrays = _arrays(o, modules.get(o.name))
@@ -58,19 +58,19 @@ def _arrays(o: Operation, module: Module | None) -> list[tuple[tuple[int, ...], 
 
 
 def _misplaced(data: PlanData, modules: Mapping[str, Module]) -> str | None:
-    """A block of the arena without a place of its own."""
+    """A tensor or block that has no offset, a wrong one, or one that overlaps another block."""
     layout, shared = data.layout, sharing(data.graph, data.layout.alignment)
     if wrong := sorted(layout.unmoved - shared.unmoved):
         return f"operation {wrong[0]} has no kernels, and its results have to be computed"
     if wrong := sorted(shared.unmoved - layout.unmoved):
-        return f"operation {wrong[0]} has kernels, and its results are where they should be"
+        return f"operation {wrong[0]} has kernels, and its results share storage with its inputs"
     blocks = blocks_of(data.graph, modules, layout.alignment, shared)
     if missing := sorted(shared.places.keys() - layout.tensors.keys()):
         return f"it has no offset for tensor {missing[0]}"
     for name, (storage, at) in shared.places.items():
         start, own = layout.tensors[storage], layout.tensors[name]
         if own != start + at:
-            return f"tensor {name} is at {own}, and a part of {storage} at {start + at}"
+            return f"tensor {name} is at {own}; as a part of {storage} it belongs at {start + at}"
     offsets = _offsets(layout, shared)
     if missing := sorted({b.name for b in blocks} - offsets.keys()):
         return f"it has no offset for {missing[0]}"
@@ -78,7 +78,7 @@ def _misplaced(data: PlanData, modules: Mapping[str, Module]) -> str | None:
 
 
 def _miscounted(data: PlanData, modules: Mapping[str, Module]) -> str | None:
-    """A cost that is not that of the plan's own operations, tensors and constants."""
+    """A cost that does not follow from the plan's operations, tensors and constants."""
     point, alignment = data.point, data.layout.alignment
     shared = sharing(data.graph, alignment)
     blocks = [
@@ -105,7 +105,7 @@ def _shown(figure: int | None, unit: str) -> str:
 
 def _impossible(point: Point) -> str | None:
     if point.arena < point.bound:
-        return f"its front has an arena of {point.arena} bytes, of at least {point.bound}"
+        return f"its front has an arena of {point.arena} bytes, below its bound {point.bound}"
     return None
 
 

@@ -252,11 +252,11 @@ def is_atom(value: Value) -> bool:
 
 
 def has_known_guards(s: For) -> bool:
-    """Whether a loop has three or four iterations, and in each of them some guard is known.
+    """Whether a loop has three or four iterations, and a guard that depends only on its counter.
 
-    Intel's compiler (2026.2) takes the first and the last iteration of such a loop apart, and may
-    crash on what is left, in its pass `vpo-directive-cleanup`. A loop that is unrolled before that
-    has no such rest.
+    Intel's compiler (2026.2) peels the first and the last iteration off such a loop, and may crash
+    on the remaining ones, in its pass `vpo-directive-cleanup`. If the loop is unrolled before this
+    pass, none remain.
     """
     own = frozenset((s.counter,))
     if not isinstance(s.first, int) or -(-(s.bound - s.first) // s.step) not in CRASHING:
@@ -265,7 +265,7 @@ def has_known_guards(s: For) -> bool:
 
 
 CRASHING = 3, 4
-"""The numbers of iterations of loops with which the compiler has crashed."""
+"""The numbers of iterations of loops on which the compiler crashed."""
 
 
 def wide_index(index: Nat) -> str:

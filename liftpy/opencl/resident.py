@@ -141,9 +141,9 @@ class Resident:
         return Armed(module, launches, kernels)
 
     def launch(self, parts: Sequence[Armed]) -> tuple[list[list[tuple[int, int]]], int]:
-        """Runs all launches to the end: start and end of each by part, and the host's total.
+        """Runs all launches to the end: the start and end of each by part, and the host's time.
 
-        All are nanoseconds.
+        All are in nanoseconds.
 
         DeviceRefused for the launch that failed.
         """

@@ -16,7 +16,7 @@ from liftpy.winograd.error import Bound, Transforms, bound, bound_of, bound_of_t
 from liftpy.winograd.linear import Form
 
 IN_TWO = ("correlation", "correlation_flat", "correlation_each")
-"""The shapes of rules in two dimensions."""
+"""The shapes of rules (`SHAPES`) that transform two dimensions."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Algorithm:
 
 @lru_cache(maxsize=256)
 def bound_with(sizes: tuple[tuple[int, int], ...], channels: int, *, flat: bool) -> Bound:
-    """The bound of the triples of a rule, which are equal if its transforms are flat."""
+    """The bound for the triples of a rule; with flat transforms, both dimensions have the same."""
     triples = [triple(m, r) for m, r in sizes]
     if flat:
         return bound(Transforms.of(triples[0], Form.FLAT), channels)
@@ -63,9 +63,9 @@ def bound_with(sizes: tuple[tuple[int, int], ...], channels: int, *, flat: bool)
 def algorithms_of(partition: Partition) -> Iterator[Algorithm]:
     """Every use of F(m, r) in a partition, in the order of its steps.
 
-    The channels are the innermost axis of the array that the rule maps over; a rule for a kernel of
-    each channel sums over none. For a rule that sums
-    over the rows of a window, the number of these is the length of its second axis.
+    The channels are the innermost axis of the array that the rule maps over. A rule in which each
+    channel has a kernel of its own does not sum over them. For a rule that sums over the rows of a
+    window, the number of these is the length of the second axis.
     """
     if not partition.other_algorithm:
         return

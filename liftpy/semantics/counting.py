@@ -1,4 +1,4 @@
-"""How many arithmetic operations a program is, as it is written."""
+"""The number of arithmetic operations of a program as written."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from liftpy.primitives import (
 
 
 def operations(program: Program) -> int:
-    """The arithmetic operations of a run of a program: one for each operator but conversions.
+    """The number of arithmetic operations of a run: one for each operator except conversions.
 
-    Each expression counts where it is written, once for each element that it is computed for. Those
-    of constants only do not count: they are computed before. A candidate may need fewer, or more if
-    it computes elements again.
+    Each operator counts once for each element for which it is evaluated. Expressions that depend
+    only on constants count 0: the prepare phase computes them. A candidate may execute fewer
+    operations, or more if it computes elements again.
 
     >>> import liftpy as lp
     >>> operations(lp.parse("def f(xs: [8][3]f32) = xs |> map(x => x |> reduce(add, 0))"))
@@ -30,7 +30,7 @@ def operations(program: Program) -> int:
 
 
 def _count(expr: Expr, constants: frozenset[Param]) -> int:
-    """The operations of an expression, for one value of its free variables."""
+    """The number of operations of an expression, for one value of its free variables."""
     if isinstance(expr, Tuple):
         return sum(_count(part, constants) for part in expr.elements)
     if not isinstance(expr, FunCall):

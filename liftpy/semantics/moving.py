@@ -1,4 +1,4 @@
-"""Where a program that only moves elements takes each of them from."""
+"""The source of each element of the results of a program that only moves elements."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from liftpy.semantics.evaluate import empty, fill, leaf, rank_of, shape_of
 from liftpy.semantics.numbers import NumpyReader
 
 NOTHING = -1
-"""In place of the number of an element: the value comes from no argument."""
+"""The number of a value that is no element of an argument."""
 
 MOST = 1 << 25
-"""The largest number of elements of a result whose sources are found."""
+"""The largest number of elements of a result for which `sources` gives an answer."""
 
 
 class Numbering(NumpyReader):
-    """Reads meanings with the numbers of elements in place of their values."""
+    """Evaluates meanings on the numbers of elements instead of their values."""
 
     def number_type(self, t: Type) -> Any:
-        """Elements are numbered, whatever their type."""
+        """The type of the numbers, whatever the type of the elements."""
         del t
         return np.int64
 
@@ -37,23 +37,24 @@ class Numbering(NumpyReader):
         return np.int64(NOTHING)
 
     def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
-        """The element, or a value that comes from no argument."""
+        """The element; `otherwise` is a value that comes from no argument."""
         del otherwise
         return super().choose(condition, then, NOTHING)
 
     def element_at(self, xs: Pull, index: Value) -> Value:
-        """An element at an index that an argument gives: its number is not known."""
+        """An element at a data-dependent index: its number is not known."""
         del xs, index
         return np.int64(NOTHING)
 
 
 @by_identity(1 << 12)
 def sources(program: Program) -> tuple[NDArray[np.int64], ...] | None:
-    """For each result, the argument's element that each of its elements is, in C order.
+    """For each result, the number of the argument's element that each of its elements is.
 
-    The elements of all arguments are numbered, one argument after another, with one number left
-    out between two of them; `NOTHING` is a value from elsewhere. None for a program that computes,
-    takes tuples, or results of more than `MOST` elements.
+    Elements are in C order. Those of all arguments are numbered, one argument after another, with
+    one number left out between two arguments, so that no run of numbers spans both. `NOTHING` is a
+    value that is no element of an argument. None if the program computes, takes tuples, or has a
+    result of more than `MOST` elements.
 
     >>> import liftpy as lp
     >>> both = lp.parse("def both(x: [2]f32, y: [3]f32) = concat(y, x)")

@@ -1,12 +1,12 @@
-"""Vector instructions of pooling on a machine with private memories: the published count model.
+"""A published model of the vector instructions of pooling on a machine with private memories.
 
 This is the analysis by C. S. Rohwedder (dissertation, Unicamp, 2021) of pooling on DaVinci (Ascend
 910), for comparison with it; no rule and no strategy of liftpy uses it. A tile is the image of one
-block of channels. An instruction computes on a number of lanes, and is repeated by the hardware, an
-iteration each time. With a stride above 1 only the channels of a block are adjacent in a window, so
-most lanes idle. The rearranged copy of an image, with kernel positions outermost (im2col), has a
-plane like the output for each of them, and all lanes work. Loads make this copy (Im2Col), and its
-adjoint adds planes into an image (Col2Im), a fractal of some windows at a time.
+block of channels. An instruction computes on all lanes, and the hardware repeats it: each
+repetition is an iteration. With a stride above 1, only the channels of a block are adjacent in
+memory, so most lanes idle. A rearranged copy of the image (im2col) has, for each kernel position, a
+plane of the size of the output, so all lanes work. Load instructions can make this copy (Im2Col),
+and the adjoint adds planes into an image (Col2Im), both a fractal of some windows at a time.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from liftpy.errors import TypeRefused
 Variant: TypeAlias = Literal["direct", "im2col", "expansion", "split", "vadd", "col2im"]
 
 FORWARD: tuple[Variant, ...] = ("direct", "im2col", "expansion", "split")
-"""Windows in place, rearranged by loads, rearranged by copies, and rows before columns."""
+"""Windows in place, copied by loads, copied by vector instructions, and rows before columns."""
 
 BACKWARD: tuple[Variant, ...] = ("vadd", "col2im")
-"""Windows added one by one, and plane by plane."""
+"""Gradients added window by window, and plane by plane."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A vector unit: its lanes, and the channels and windows of a fractal; f16 on DaVinci."""
+    """A vector unit: lanes, channels and windows (`rows`) of a fractal, bytes of an element."""
 
     lanes: int = 128
     channels: int = 16
@@ -40,7 +40,7 @@ DAVINCI = Machine()
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Cycles for a fractal and an instruction, and the bytes that are moved in a cycle.
+    """The cycles of a fractal and of an instruction, and the bytes that are moved in a cycle.
 
     An iteration takes one cycle.
     """
@@ -66,7 +66,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class PoolCounts:
-    """What pooling of a tile takes.
+    """The instructions and bytes of pooling a tile.
 
     `steps` are its instructions by what they do: `load`, `copy`, `width`, `reduce`, `zero`,
     `multiply`, `merge`. `moved` are the bytes to and from global memory, and `held` those in the
@@ -86,7 +86,10 @@ class PoolCounts:
 
 @dataclass(frozen=True, slots=True)
 class PoolTile:
-    """The pooling of a tile without padding: sizes of the image, the window and its stride."""
+    """A pooling without padding: height and width of the image, of the window, and of its stride.
+
+    TypeRefused if no window fits the image.
+    """
 
     image: tuple[int, int]
     window: tuple[int, int] = (3, 3)
@@ -120,7 +123,7 @@ def pool_counts(
     mask: whether `im2col` also holds and stores the mask that BACKWARD reads; the instructions that
         compute it are not published, and not counted.
 
-    TypeRefused for an unknown variant, and for a mask of another one than `im2col`.
+    TypeRefused for an unknown variant, and for a mask with a variant other than `im2col`.
 
     >>> from liftpy.traffic.pooling import PoolTile, pool_counts
     >>> tile = PoolTile((71, 71), window=(3, 3), stride=(2, 2))
@@ -163,7 +166,7 @@ def forward(tile: PoolTile, variant: Variant, machine: Machine) -> dict[str, Ste
     rows, columns = tile.out
     windows, (high, wide) = rows * columns, tile.window
     a_row, all_windows = (whole(n * machine.channels, machine.lanes) for n in (columns, windows))
-    adjacent = tile.stride[1] == 1  # neighbouring windows: the lanes hold several
+    adjacent = tile.stride[1] == 1  # the lanes of a vector then hold several windows
     places = high * wide
     if variant == "direct":
         if adjacent:
@@ -197,5 +200,5 @@ def backward(tile: PoolTile, variant: Variant, machine: Machine) -> dict[str, St
 
 
 def whole(count: int, each: int) -> int:
-    """How many pieces of a size hold a count."""
+    """The number of pieces of size `each` that hold `count` elements."""
     return -(-count // each)

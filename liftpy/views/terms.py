@@ -1,4 +1,4 @@
-"""Scalars as terms over cells of buffers: what a kernel computes, and the index of each access."""
+"""Terms: the scalars that a kernel computes from cells of buffers, with the index of each cell."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def p(x: [11][4]f32, const w: [4][3]f32, const b: [4]f32) =
 
 @pytest.mark.parametrize(("name", "r", "words"), [*CHANNELS, ("line", 3, ["2", "4"])])
 def test_a_depthwise_convolution_is_right_within_its_bound(device, name, r, words) -> None:
-    """One stage transforms, multiplies and transforms back; the taps are transformed before."""
+    """One stage transforms, multiplies and transforms back; `filters` runs before, in prepare."""
     program = parse(LINE) if name == "line" else workload(name)
     made = [p for p in partitions(program) if p.other_algorithm]
     assert sorted({dict(p.words)[WINOGRAD] for p in made}) == words
@@ -217,7 +217,7 @@ def test_a_depthwise_convolution_is_right_within_its_bound(device, name, r, word
 
 
 def test_a_form_with_flat_transforms_differs_in_its_transforms_only() -> None:
-    """Its tiles and results have an equation for each element; the products are the same stage."""
+    """The stage of the products is the same as that of the separable form."""
     case = Case((12, 12), 4, 8, (3, 3), 2)
     stages, flat = stages_of(case, "4x4"), stages_of(case, "4x4+flat")
     assert [*stages] == [*flat]

@@ -39,7 +39,7 @@ DIFFERENCES = parse("""
 def differences(a: [6][8]f32, b: [4][8]f32) =
   a |> map(x => b |> map(y => zip(x, y) |> reduce((s, p) => s * 0.5 + p.0 * p.1, 0)))
 """)
-"""A reduction whose order counts."""
+"""A reduction whose result depends on its order."""
 
 
 @cache
@@ -74,7 +74,7 @@ def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
 
 
 def compiled(name: str, **settings: str | int) -> Module:
-    """A candidate with vectors of 4."""
+    """The kernels of a candidate with vectors of 4."""
     words = {"pad": "fused", "level": "wrg", "kappa": 4, "sigma": 2, "v": 4}
     candidate = space(name, DEFAULT_DEVICE).candidate(words | settings)
     return compile_candidate(candidate.skeleton, candidate.assignment)

@@ -1,12 +1,13 @@
-"""Random differentiable programs: their gradients against differences in float64, and on a device.
+"""Compares gradients of random programs with finite differences, in float64 and on a device.
 
     make soak
     PYTHONPATH=. python tests/fuzz/gradients.py --count 1000
 
-They grow as those of `generator.py`, of floating-point numbers and with smooth operators. For
-random directions x and cotangents y, `<J x, y>` by central differences has to be `<x, J^T y>` by
-the gradient, as it means in float64 and as a device computes it. Each part of what the device
-computes has to be what the gradient means. The record is written as it goes.
+The programs grow as those of `generator.py`, but of floating-point numbers and with smooth
+operators. For random directions x and cotangents y, `<J x, y>` by central differences has to equal
+`<x, J^T y>` by the gradient, both by its meaning in float64 and as a device computes it. Each array
+that the device computes has to equal the meaning of the gradient. The record is written after each
+batch of programs.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ from tests.gradient.differences import drawn, inner, listed, meaning
 from tests.plainly import PLAINLY
 
 RECORD = Path(__file__).with_name("gradients.json")
-STEPS = (1e-6, 1e-5, 1e-7, 1e-4)  # a wrong gradient agrees with the differences of none
-EXACT, NEAR = 1e-5, 1e-3  # relative to the sum of what is added: of float64, and of a device
+STEPS = (1e-6, 1e-5, 1e-7, 1e-4)  # a wrong gradient disagrees at each of these steps
+EXACT, NEAR = 1e-5, 1e-3  # tolerances in float64 and on a device, relative to the sum of terms
 SMOOTH = ("sin", "cos", "tanh")
-SHAPED = 0.3  # of the programs begin with a shape that a family looks for
-LARGEST = 1e6  # of a number of a result or a gradient: differences of larger ones say little
+SHAPED = 0.3  # the fraction of programs that begin with a shape that a family looks for
+LARGEST = 1e6  # limit on the numbers of results and gradients: rounding spoils larger differences
 REFUSED = ("contains no floating-point number", " more than once\n  add at most")
 ALLOWED = {"right", "refused", "constant", "overflow", "ill-conditioned", "large"}
 
 
 class Smooth(Growth):
-    """Growth whose values depend on the inputs by operators that have a derivative."""
+    """Growth by operators that have a derivative with respect to the inputs."""
 
     def converted(self, expr: Expr) -> Expr:
-        """A scalar as one of another type; floating-point numbers stay."""
+        """A scalar in another type; a floating-point number gets a smooth operator instead."""
         return operate("sin", expr) if expr.type == F32 else super().converted(expr)
 
     def sum(self, expr: Expr, t: ScalarType = F32) -> Expr:
@@ -93,7 +94,7 @@ def differentiable(seed: int) -> Program:
 
 
 def floats(t: Type) -> Type:
-    """The type with numbers in place of what its elements are."""
+    """The type with f32 in place of its scalars."""
     return ArrayType(floats(t.element), t.length) if isinstance(t, ArrayType) else F32
 
 
@@ -102,7 +103,7 @@ def floats(t: Type) -> Type:
 
 @dataclass(frozen=True)
 class Derived:
-    """A program, its gradient, arguments of both, and what the gradient means there."""
+    """A program, its gradient, arguments of both, and the value of the gradient by its meaning."""
 
     seed: int
     program: Program
@@ -119,12 +120,12 @@ class Derived:
         return {p.name: v.astype(np.float32) for p, v in named}
 
     def along(self, direction: Sequence[np.ndarray], by: float) -> tuple[np.ndarray, ...]:
-        """The result of the program at a place in a direction."""
+        """The result of the program at the arguments moved `by` along a direction."""
         moved = [a + by * d for a, d in zip(self.arrays, direction, strict=True)]
         return meaning(self.program, moved)
 
     def disagreement(self, gradients: Sequence[np.ndarray], tolerance: float) -> str:
-        """Where the gradient is not that of differences in two directions; nothing if it is."""
+        """Where the gradient disagrees with differences in two directions; empty if it agrees."""
         seeds = self.cotangents or [np.ones(())]
         for seed in (1, 2):
             direction = drawn([a.shape for a in self.arrays], self.seed + seed)
@@ -144,7 +145,7 @@ class Derived:
 def derived(seed: int) -> Derived | str:
     """The gradient of a seed's program, or why there is none to judge.
 
-    `refused` is one whose results are all integers, or whose border is longer than its array.
+    `refused` is a program whose results are all integers, or with a border longer than its array.
     """
     program = differentiable(seed)
     try:
@@ -162,16 +163,16 @@ def derived(seed: int) -> Derived | str:
 
 
 def rounded(params: Sequence[Param], seed: int) -> list[np.ndarray]:
-    """Random numbers for parameters, as f32 has them."""
+    """Random numbers for parameters that f32 represents exactly."""
     shapes = [tuple(int(n) for n in getattr(p.type, "shape", ())) for p in params]
     return [a.astype(np.float32).astype(np.float64) for a in drawn(shapes, seed)]
 
 
 def verdicts(seeds: Iterable[int], session: Session) -> Iterator[tuple[int, str, str]]:
-    """Of each seed an outcome, and why: by its gradient in float64, and as a device computes it.
+    """The outcome of each seed and its reason, for the gradient in float64 and on a device.
 
-    `constant` is a program without an influence of its inputs, `ill-conditioned` one whose gradient
-    differs in f32 by NumPy too, and `large` one whose plain kernel has too many statements.
+    `constant` is a program whose gradient is 0, `ill-conditioned` one whose gradient in f32 is also
+    wrong as NumPy computes it, and `large` one whose plain kernel has too many statements.
     """
     waiting: list[tuple[Case, Derived]] = []
     for seed in seeds:
@@ -202,12 +203,12 @@ def verdicts(seeds: Iterable[int], session: Session) -> Iterator[tuple[int, str,
 
 
 def on_device(found: Derived, got: tuple[np.ndarray, ...]) -> str:
-    """Where what a device computes is not the gradient; nothing if it is."""
+    """Where the arrays of a device are not the gradient; empty if they are."""
     return differs(got, found.means) or found.disagreement(got, NEAR)
 
 
 def differs(got: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...]) -> str:
-    """The first part that is not near what is wanted, relative to its largest number."""
+    """The first array that is not near the wanted one, relative to its largest number."""
     for k, (part, right) in enumerate(zip(got, wanted, strict=True)):
         off = abs(part - right).max()
         if not (part.shape == right.shape and off <= NEAR / 10 * abs(right).max()):
@@ -229,7 +230,7 @@ def survey(start: int, count: int, device: str) -> tuple[Counter[str], list[str]
 
 
 def main() -> int:
-    """Judges programs until as many gradients as asked for are judged; 1 if any is not right."""
+    """Judges programs until `--count` gradients are judged; returns 1 if one is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--start", type=int, default=0)

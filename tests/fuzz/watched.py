@@ -1,6 +1,6 @@
-"""Small random convolutions in transformed form under Oclgrind, which reports races.
+"""Runs small random convolutions in forms by F(m, r) under Oclgrind, which reports races.
 
-    PYTHONPATH=. .venv/bin/python tests/fuzz/watched.py --count 50
+    PYTHONPATH=. python tests/fuzz/watched.py --count 50
 
 The cases are those of correlations.py, with fewer points, channels and kernels.
 """
@@ -22,7 +22,7 @@ from tests.fuzz.correlations import Case, Form, drawn
 from tests.oclgrind import check_all_under_oclgrind
 
 TOGETHER = 10  # cases in one process of Oclgrind
-TARGET = "profile:desktop-gpu"  # its local memory is real, so tiles may be held there
+TARGET = "profile:desktop-gpu"  # it has local memory, so tiles may be held there
 
 
 def under_oclgrind(seeds: Sequence[int]) -> tuple[Counter[str], float]:
@@ -62,7 +62,7 @@ def under_oclgrind(seeds: Sequence[int]) -> tuple[Counter[str], float]:
 
 
 def main() -> int:
-    """Tries the cases; returns 1 if one lacks a form, has a complaint or exceeds its bound."""
+    """Tries the cases; returns 1 if one has no candidate, is reported or exceeds its bound."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--start", type=int, default=0)

@@ -1,4 +1,4 @@
-"""Networks whose images have their channels innermost: the same results, in another order."""
+"""Networks whose images have their channels innermost give the same results."""
 
 import numpy as np
 import pytest

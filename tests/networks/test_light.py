@@ -40,7 +40,7 @@ JOINED = {
 
 
 UNMOVED = {"densenet121": 54, "inception_v1": 7, "inception_v2": 10, "squeezenet": 8}
-"""The numbers of concatenations without a kernel; docs/networks.md has them."""
+"""The numbers of concatenations without a kernel, as in docs/networks.md."""
 
 
 def test_these_are_all_of_them():
@@ -70,7 +70,7 @@ def test_every_node_has_a_program(name):
 
 @pytest.mark.parametrize("meaning", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_squeezenet_with_random_weights_agrees(meaning):
-    """A smaller image; `benchmarks/real_networks.py` compares all nine as they are."""
+    """With a smaller image; `benchmarks/real_networks.py` compares all nine at full size."""
     told = script("real_networks").compare("squeezenet", seed=4, side=47, meaning=meaning)
     assert told.startswith("squeezenet      39 operations  largest difference")
 
@@ -80,7 +80,7 @@ def test_a_wrong_program_is_found_with_random_weights(monkeypatch):
     true = real.by_meaning
 
     def wrong(operation, program, arrays):
-        """The last channel of a convolution is that of other weights."""
+        """Scales the last channel of one convolution, as wrong weights would."""
         found = [np.array(a) for a in true(operation, program, arrays)]
         if operation.name == "n35..n36":
             found[0][:, -1] *= np.float32(1.001)

@@ -290,7 +290,7 @@ HOSTILE = {
     ),
     "an impossible front": (
         lambda f: f["front"].append({**f["point"], "arena": 100}),
-        "its front has an arena of 100 bytes, of at least",
+        "its front has an arena of 100 bytes, below its bound",
     ),
     "a device": (lambda f: f.update(device={"name": "x"}), "not a valid plan"),
 }

@@ -22,7 +22,7 @@ from tests.networks.models import model, node, value
 
 ALIGNMENT = 512
 WIDTH = 128
-"""A row of so many f32 is a multiple of the alignment of every device."""
+"""The f32 of a row: its bytes are a multiple of the alignment of every device."""
 
 
 def rows(*counts, of=WIDTH):
@@ -35,7 +35,7 @@ def network(nodes, inputs, *results, **constants):
 
 
 def fire():
-    """Two operations whose results are concatenated twice, with a split and a reshape behind."""
+    """Nested concatenations, then a split and a reshape of their result."""
     nodes = [
         node("Relu", "x0", "a", "relu"),
         node("Neg", "x0", "b", "neg"),
@@ -292,7 +292,7 @@ def test_a_plan_without_copies_is_saved_and_run(device, tmp_path):
     data = plan.data
     elsewhere = {**data.layout.tensors, "h": data.layout.tensors["f"]}
     for wrong, said in (
-        ({"tensors": elsewhere}, "tensor h is at .*, and a part of .* at "),
+        ({"tensors": elsewhere}, "tensor h is at .*; as a part of .* it belongs at "),
         ({"unmoved": data.layout.unmoved | {"exp"}}, "exp has no kernels, and its results have"),
     ):
         layout = dataclasses.replace(data.layout, **wrong)

@@ -6,9 +6,10 @@ import pytest
 
 from liftpy.traffic.pooling import FORWARD, Costs, PoolTile, pool_counts
 
-# Side, side of the result; instructions and iterations of the direct form and of the rearranged
-# form; fractals of a load; additions of windows, and of fractals; bytes held by the direct form, by
-# the rearranged form, by this with its mask, and by the gradient. Windows of 3 x 3, stride 2.
+# Side of the image and of the result; instructions and iterations of the direct form and of the
+# rearranged form; fractals of a load; additions of windows, and of fractals; bytes held by the
+# direct form, by the rearranged form, by the latter with its mask, and by the gradient. Windows of
+# 3 x 3, stride 2.
 COUNTS = [
     (147, 73, (15987, 47961), (9, 6003), 334, 47961, 3006, (862016, 1705280, 3240032, 3931520)),
     (71, 35, (3675, 11025), (9, 1386), 77, 11025, 693, (200512, 392000, 744800, 906112)),

@@ -12,7 +12,7 @@
 
 #include "text.h"
 
-enum { WAITING = 10 }; /* seconds between two lines of a run that waits: liftpy knows it lives */
+enum { WAITING = 10 }; /* seconds between two messages of a waiting run: signs of life */
 
 static void end(int signal)
 {

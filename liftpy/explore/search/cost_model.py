@@ -65,10 +65,10 @@ def figures(candidate: Candidate, device: Device) -> Figures:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the figures of a kernel are computed from, with the sizes open.
+    """What the figures of a kernel are computed from: expressions of the open sizes.
 
-    `widths` are those of its vectors, `private` the bytes of a work-item, `items` the work-items,
-    `group` those of a group.
+    `widths` are the numbers of lanes of its vectors, `private` the bytes of private memory of a
+    work-item, `items` the number of work-items, `group` the number of work-items of a group.
     """
 
     widths: tuple[Nat, ...]
@@ -81,8 +81,8 @@ class Measured:
 class Cut:
     """What the figures of a skeleton are computed from: its kernels of the run phase.
 
-    `apart` are the widths of vectors whose lanes are stored apart, `moved` the bytes that all
-    kernels read and write, `least` those of inputs, constants and result.
+    `apart` are the widths of vectors whose lanes are stored one by one, `moved` the bytes that all
+    kernels read and write, `least` the bytes of the inputs, the constants and the result.
     """
 
     kernels: tuple[Measured, ...]
@@ -93,9 +93,9 @@ class Cut:
 
 @lru_cache(maxsize=4096)
 def _cut(skeleton: Skeleton) -> Cut:
-    """The kernels of a skeleton, as far as the figures need them.
+    """What the figures need of a skeleton's kernels.
 
-    All that does not depend on sizes is computed here: a skeleton has many candidates.
+    It does not depend on the numbers of the sizes, so it is computed once for all candidates.
     """
     cut = chain(skeleton.program)
     kernels = [k for k in cut.kernels if k.phase == "run"]
@@ -113,7 +113,7 @@ def _cut(skeleton: Skeleton) -> Cut:
 
 
 def _measured(kernel: Kernel, widths: tuple[Nat, ...]) -> Measured:
-    """A kernel, as far as its figures need it."""
+    """What the figures need of a kernel."""
     of = kernel.demand
     group = product(of.local_size()) if of.groups else ONE
     return Measured(widths, of.private, product(of.global_size()), group)

@@ -1,4 +1,4 @@
-"""Facts about a space: what z3 derives of its conditions, their sources, its size without them."""
+"""Facts about a space: what its conditions imply, their sources, and its size without them."""
 
 from __future__ import annotations
 
@@ -106,10 +106,9 @@ def asking(space: Space) -> list[Counted]:
 
 
 def loops(program: Program) -> int:
-    """The loops of a program's deepest nest: the maps that make its result, and its reductions.
+    """The number of loops of a program's deepest nest: maps that make its result, and reductions.
 
-    A reduction over a join has a loop for each dimension that is joined, as `nest_reductions`
-    makes them.
+    A reduction over a join has a loop for each joined dimension, as after `nest_reductions`.
 
     >>> import liftpy as lp
     >>> loops(lp.workload("matmul/64x64x64")), loops(lp.workload("vgg16/7"))
@@ -122,15 +121,16 @@ def loops(program: Program) -> int:
 
 
 def reductions_deep(expr: Expr) -> int:
-    """The reductions of an expression that are inside each other."""
+    """The largest number of reductions of an expression that are nested in each other."""
     return is_reduce(expr) + max(map(reductions_deep, children(expr)), default=0)
 
 
 def orders_and_layouts(program: Program) -> int:
-    """The orders of a program's loops, times the layouts of its arrays: permuted dimensions.
+    """The number of orders of a program's loops, times the number of layouts of its arrays.
 
-    A convolution has 6! orders of its loops, and 3!, 4! and 3! layouts of its image, its kernels
-    and its result.
+    An order is a permutation of the loops of the deepest nest (`loops`), a layout one of the
+    dimensions of an array. A convolution has 6! orders of its loops, and 3!, 4! and 3! layouts of
+    its image, its kernels and its result.
 
     >>> import liftpy as lp
     >>> orders_and_layouts(lp.workload("vgg16/7"))
@@ -143,9 +143,10 @@ def orders_and_layouts(program: Program) -> int:
 
 
 def unpruned(space: Space) -> int:
-    """The points of a space without its conditions: every size has its whole declared range.
+    """The number of points of a space without its conditions: every size takes its whole range.
 
-    The stages of a partition are multiplied. `space.count()` is what the conditions leave.
+    The numbers of the stages of a partition are multiplied. With conditions, there are
+    `space.count()` points.
     """
 
     def points(member: Member) -> int:

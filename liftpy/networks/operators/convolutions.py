@@ -158,8 +158,8 @@ def convolution_with(node: Node, kernels: Shape) -> Callable[..., Expr]:
     """A convolution of a node's first input with kernels of a shape, as a function of x, w and b.
 
     The same expression as the built-in convolutions (`workloads/convolution.py`). The kernels have
-    their channels before their rows, whatever the order of the images: as constants, they are
-    packed once.
+    their channels before their rows, whatever the order of the images, and are reordered in the
+    program: if they are constant, this is done once, in the prepare phase.
     """
     shape = node.shape()
     windows = windows_of(node, node.attribute("kernel_shape") or kernels[2:]).as_plane()
@@ -179,7 +179,7 @@ def convolution_with(node: Node, kernels: Shape) -> Callable[..., Expr]:
     groups, size = layer.groups, (kernels[1], *layer.kernel)
 
     def ordered_as_images(depth: int, w: Any) -> Any:
-        """Arrays [channels][rows][columns], `depth` dimensions inside, in the images' order."""
+        """Arrays [channels][rows][columns], `depth` dimensions further in, in the images' order."""
         return each(depth, channels_innermost)(w) if node.channels_last else w
 
     def image(x: Any, w: Expr, b: Expr | None) -> Any:
@@ -211,7 +211,8 @@ def channels_innermost(image: Any) -> Any:
 def pooled(node: Node, windows: Windows, edge: Any, f: Any) -> Callable[[Expr], Expr]:
     """Applies `f` to the elements of each window of each channel, padded with `edge`.
 
-    With channels last, an element of a window is a pixel until the windows are transposed.
+    With channels last, an element of a window is a pixel, that is, an array of channels; a window
+    is transposed before `f` is applied.
     """
     plane = windows.as_plane()
     top, bottom, left, right = plane.padding

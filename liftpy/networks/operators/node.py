@@ -49,7 +49,7 @@ class Declined(Exception):
 class Operand:
     """An input of a node: the operator's name for it, its tensor, type, and value if constant.
 
-    `shape` is that of the model's tensor. If `last`, the program reads it with its channels
+    `shape` is that of the model's tensor. If `last`, the program reads the tensor with its channels
     innermost.
     """
 
@@ -192,10 +192,11 @@ Body: TypeAlias = Callable[..., Expr | tuple[Expr, ...]]
 Builder: TypeAlias = Callable[[Node], Body]
 
 Orders: TypeAlias = OneOf["declared", "any", "last"]
-"""The orders of axes in which the images that an operator reads and returns can be stored.
+"""The orders of axes for which an operator has programs.
 
-`declared`: only [N][C][H][W]. `last`: its builder reads `channels_last`. `any`: its program is the
-same function of images of any order; an attribute `axis` is an axis of the images.
+`declared`: only [N][C][H][W]. `last`: also [N][H][W][C], which its builder makes if
+`Node.channels_last`. `any`: the program is the same for every order, except that an attribute
+`axis` is permuted like the axes of the images.
 """
 
 
@@ -206,7 +207,7 @@ class Entry:
     `decided_by` are the positions of inputs whose values decide the program: they must be
     constant, and are no parameters of it. An input in `if_constant` is not a parameter either if
     it is constant and the function returns that the program can have its value. `note` says which
-    part of the operator has programs, if not all of it has; `orders`, in which orders of axes.
+    part of the operator has programs, if not all of it has. `orders` says for which orders of axes.
     """
 
     build: Builder

@@ -62,16 +62,17 @@ ZERO = Literal(0.0, F32)
 t, c, q, n, s = nats("t c q n s")
 
 FLAT = ((4, 3), (2, 5))
-"""Those for which flat transforms of tiles and results take no more operations than separable ones.
+"""The sizes (m, r) with rules for flat transforms.
 
-For the others, there is no rule with flat transforms.
+For all others, the flat transform of a tile or of its results takes more operations than the
+separable one.
 """
 
 EACH = ((2, 3), (4, 3), (2, 5))
-"""Those with rules for correlations of each channel with a kernel of its own."""
+"""The sizes (m, r) with rules in which each channel has a kernel of its own."""
 
 Transform: TypeAlias = Callable[[tuple[Matrix, ...], Expr], Expr]
-"""The product of all points of a small array, row by row, with a matrix for each dimension."""
+"""Multiplies the points of a small array, given row by row, by a matrix for each dimension."""
 
 Kernel: TypeAlias = tuple[Callable[..., Expr], Callable[..., Expr]]
 """From an element of `others`, the taps of a kernel and the value that its sums start from."""
@@ -171,7 +172,7 @@ def of_points(matrices: tuple[Matrix, ...], points: Expr) -> Expr:
 
 
 def flat(matrices: tuple[Matrix, ...], points: Expr) -> Expr:
-    """The same as `of_points` by one program, with an equation for each element of the result."""
+    """The same as `of_points`, by one straight-line program for all dimensions."""
     return transformed(programs(reduce(kronecker, matrices)))(points)
 
 
@@ -271,8 +272,8 @@ def products(name: str, *fs: Triple, by: Transform = of_points) -> Rule:
 def one_by_one(name: str, *fs: Triple) -> Rule:
     """The correlations of tiles by an F(m, r) for each dimension, of each channel with its kernel.
 
-    Nothing is summed over channels, so all steps but the transform of the kernels are one. One
-    dimension is transformed as columns of one element, so that each step makes an array by a map.
+    Nothing is summed over channels, so all steps except the transform of the kernels are a single
+    one. A single dimension is treated as two, the second of length 1, so that each step is a map.
     """
     tiles, others = array("tiles", F32, t, *(f.n for f in fs), c), array("others", X, c)
     taps, start = kernel_of(math.prod(f.r for f in fs))
@@ -314,7 +315,7 @@ def one_by_one(name: str, *fs: Triple) -> Rule:
 
 
 def channels(x: Expr, dimensions: int) -> Expr:
-    """For each channel, the points of an array of some dimensions, row by row."""
+    """The points of an array, row by row, for each channel."""
     return transpose(join(x) if dimensions == 2 else x)
 
 
@@ -381,7 +382,7 @@ SHAPES: dict[str, Callable[..., Rule]] = {
 """How the rules of F(m, r) are made, by the beginnings of their names."""
 
 SOME = {"correlation_flat": FLAT, "correlation_each": EACH, "correlation_each_line": EACH}
-"""The sizes of shapes that do not have all."""
+"""The sizes of the shapes that do not have a rule for each of `SIZES`."""
 
 RECTANGLES = tuple((m, k, r) for m, r in SIZES for k, s in SIZES if r == s and m != k)
 """The numbers of rows and of columns of a tile's results, if they differ, and r."""

@@ -88,8 +88,8 @@ def maps_to_loops() -> Strategy:
 def store_inner_scans() -> Strategy:
     """Store scans that another stage reads in registers of the work-item, and bins in a buffer.
 
-    So is a sequence whose rows are read at a data-dependent index: registers have no addresses, and
-    to choose one of them by comparisons is for scalars.
+    A sequence whose rows are read at a data-dependent index is stored in a buffer too: registers
+    have no addresses, and only scalars among them are selected by comparisons.
     """
 
     def run(expr: Expr) -> Result:
@@ -170,7 +170,7 @@ def chain(trees: tuple[MapNest, ...]) -> Iterator[Path]:
 
 
 def over_ids(level: str, most: int = len(DIMENSIONS)) -> Strategy:
-    """Assign ids of a level to the maps that make the result, the outermost `most` of them.
+    """Assign ids of a level to the outermost `most` of the maps that make the result.
 
     `glb` leaves the choice of work-groups to the driver. The innermost map is along dimension 0, so
     that adjacent work-items access adjacent elements. `wrg` makes each work-item a group, for

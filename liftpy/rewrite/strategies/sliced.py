@@ -1,13 +1,14 @@
-"""Blocks of results in sequence, and reductions in sets: slices of a map of a map of reductions.
+"""Blocks of results in sequence, and reductions in sets, of a map of a map of reductions.
 
 A work-item of `block.py` makes one block. Here it makes `turns` of them: it keeps a group of one of
 the two maps and goes through groups of the other (`visited`). A reduction over several dimensions
-is cut into sets of its innermost one, and goes through all dimensions of a set before the next
-(`in_sets`). The accumulators of one block are kept from set to set; those of all blocks of a
-work-item may be too, so that each set of an operand is read for all blocks (`shared_sets`).
+is cut into sets of elements of its innermost one; all other dimensions are reduced for one set
+before the next (`in_sets`). The accumulators of a block are kept from set to set. If those of all
+blocks of a work-item are, each set of the stationary operand is read once for all blocks
+(`shared_sets`).
 
-For a convolution, sets are sets of channels; a group of windows that is kept is input stationary, a
-group of kernels weight stationary.
+For a convolution, sets are sets of channels. To keep a group of windows is input stationary, to
+keep a group of kernels weight stationary.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ from liftpy.rewrite.strategy import (
 )
 
 INNER, OUTER = "inner", "outer"
-"""The maps of a block: that of the results in a row, and that of the rows."""
+"""The two maps of a block: over the results of a row, and over the rows."""
 
 
 def in_sets(chunk: NatLike) -> Strategy:
     """Cut the reductions of an expression into sets of `chunk` elements of the innermost dimension.
 
-    Over a join of rows, all rows of a set are reduced before the next set: the operator must be
-    associative and commutative. A reduction of one dimension is cut without a change of order.
+    A reduction over a join of rows reduces all rows of a set before the next set, so its operator
+    must be associative and commutative. A reduction of one dimension is cut and keeps its order.
     """
     inside = seq(rule("reduce_of_reduce"), exchanged())
     joins = seq(
@@ -87,7 +88,7 @@ def in_sets(chunk: NatLike) -> Strategy:
 
 
 def innermost_length(reduction: Expr) -> int:
-    """The length of the innermost dimension that a reduction is over."""
+    """The length of the innermost dimension over which an expression reduces."""
     result = at_path((1,), joined)(reduction)
     if isinstance(result, Failure):
         return longest(array_type(at(reduction, (1,))))
@@ -96,10 +97,10 @@ def innermost_length(reduction: Expr) -> int:
 
 
 def visited(stationary: str, turns: NatLike) -> Strategy:
-    """Let a work-item make `turns` blocks: of the grouped maps at an expression, one is cut again.
+    """Let a work-item make `turns` blocks in sequence, by cutting one of the grouped maps again.
 
-    If the groups of the `inner` map are stationary, groups of the outer map are cut, and exchanged
-    with them; otherwise groups of the inner map are cut. The blocks are then made in sequence.
+    If the groups of the `inner` map are stationary, the groups of the outer map are cut, and
+    exchanged with the inner map; otherwise the groups of the inner map are cut.
     """
     if stationary == OUTER:
         return at_path((0, 1, 0, 0), rule("split_join", m=turns))
@@ -108,9 +109,10 @@ def visited(stationary: str, turns: NatLike) -> Strategy:
 
 
 def sequence_of(stationary: str, *, named: bool = False) -> Path:
-    """The path of the map over the blocks of a work-item, from the expression of `visited`.
+    """The path of the map over the blocks of a work-item, from the expression that `visited` makes.
 
-    It is in a `let` if the stationary group of the outer map is `named` (`stored_tiles`).
+    If a `let` names the stationary group of the outer map (`named`, see `stored_tiles`), the map is
+    inside it.
     """
     if stationary == OUTER:
         return (0, 1, 0, 0, 0, 1, *((1,) if named else ()))
@@ -120,9 +122,10 @@ def sequence_of(stationary: str, *, named: bool = False) -> Path:
 def stored_tiles(stationary: str) -> Strategy:
     """Let a work-item store a group of elements of the outer map before it makes their blocks.
 
-    The copy is in local memory, as large as the group: for a convolution its windows, each whole,
-    with zeros where they reach over the border. If it is stationary, it is made once for all blocks
-    of a work-item, otherwise for each block. The expression is that of `visited`.
+    The copy is in local memory and has the size of the group: for a convolution, all elements of
+    each of its windows, with zeros where they reach over the border. If the group is stationary, it
+    is copied once for all blocks of a work-item, otherwise for each block. Applies to the
+    expression that `visited` makes.
     """
     sequence = sequence_of(stationary)
     place = sequence if stationary == OUTER else (*sequence, 1)
@@ -142,7 +145,7 @@ def stored_tiles(stationary: str) -> Strategy:
 def shared_sets(blocks: Expr) -> Result:
     """Exchange a map over blocks and the outermost loop of their reductions.
 
-    What is applied to the results is applied to the accumulators of all blocks at the end.
+    An operation on the results is applied at the end, to the accumulators of all blocks.
     """
     interchange = rule("map_reduce_interchange")
     path = accumulators(body_of(blocks))
@@ -152,7 +155,7 @@ def shared_sets(blocks: Expr) -> Result:
 
 
 def around(body: Expr, path: Path) -> int:
-    """The number of maps that make the result and are around a path."""
+    """The number of the maps that make the result and contain a path."""
     return sum(path[: len(p)] == p != path for p in paths_of(nests(body)))
 
 
@@ -169,9 +172,9 @@ def sliced_blocks(
 ) -> Strategy:
     """Register blocks of which a work-item makes `turns` in sequence; sizes are kappa, sigma and v.
 
-    If `shared`, the outermost loop of the reductions, over sets, is around the sequence of blocks.
-    With `tiles`, `stored_tiles` is applied; then sets can be shared only if it is the outer map's
-    groups that are stationary.
+    If `shared`, the outermost loop of the reductions, which is over sets, is around the sequence of
+    blocks. With `tiles`, `stored_tiles` is applied; sets can then be shared only if the groups of
+    the outer map are stationary.
     """
     kappa, sigma, width = sizes
 

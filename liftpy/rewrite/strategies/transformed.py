@@ -67,7 +67,7 @@ class Tiling:
     of elements of a window in these dimensions. With `fewest`, it is for numbers of results for
     which no other `m` takes fewer products in a dimension. With `hybrid`, it has whole tiles only,
     and other results are computed directly; it is for numbers of results for which this takes fewer
-    products than tiles of any `m`. The rule applies to what `prepared` makes of tiles.
+    products than tiles of any `m`. The rule is applied after `prepared`.
     """
 
     rule: str
@@ -121,7 +121,7 @@ def each_line(m: int, r: int) -> Tiling:
 
 
 PAIRS = attempt(normalize(seq(rule("map_of_zip_of_three"), rotated_right)))
-"""Write maps of zips of three arrays (channels, kernels, what sums start from) as maps of pairs."""
+"""Writes maps over zips of three arrays (channels, kernels, initial values) as maps of pairs."""
 
 
 def whole_square(m: int, r: int) -> Tiling:

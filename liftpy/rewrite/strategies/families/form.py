@@ -47,9 +47,9 @@ class Family:
 
     `match` returns the form of a stage, or why the family does not apply to it. A family
     `for_groups` gains by local memory that is faster than caches. A CPU has none and pays for each
-    barrier, so its space contains such a family only if the user names it. A family
-    `if_named` is in a space only then: its forms refine those of another family, and would take
-    draws from them.
+    barrier, so its space contains such a family only if the user names it. A family `if_named` is
+    in no device's space unless the user names it: its forms refine those of another family, and
+    would take draws from it.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""`sliced`: register blocks in sequence, and reductions in sets; a convolution cut into slices."""
+"""`sliced`: several register blocks for each work-item, and reductions cut into sets."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity
 
 KEPT, SHARED = "kept", "shared"
 PADS = ("fused", "copy")
-"""The words of `pad` that this family has of those of `direct`."""
+"""The values of `pad` that this family shares with `direct`."""
 TILE = "tile"
-"""The word of `pad` for a copy of the windows of a block, in local memory."""
+"""The value of `pad` for a copy of the windows of a block in local memory."""
 
 
 @dataclass(frozen=True)
 class Sliced:
-    """The blocks of `direct`, and whether the sets of a reduction can be shared by several blocks.
+    """The blocks of `direct`, with reductions in sets.
 
-    `lengths` are those of the innermost dimension of each block's reductions.
+    `lengths` has the length of the innermost dimension of each block's reductions, and `sets` the
+    values of the choice `sets`.
     """
 
     form: Direct
@@ -46,12 +47,13 @@ class Sliced:
     sets: tuple[str, ...]
 
     def choices(self) -> Iterator[Choices]:
-        """The stored padding, the level, the last block, the kept operand, and the sets.
+        """The stored padding, the level, the last block, the stationary operand, and the sets.
 
         A work-item keeps a group of the `inner` or of the `outer` map (`stationary`), and goes
         through groups of the other. It finishes each block before the next (`sets=kept`), or goes
         through all of its blocks for each set of the reductions (`sets=shared`). With `pad=tile`,
-        a group of one work-item copies the elements of the outer map that it reads.
+        a work-item, which is then a group by itself, first copies the elements of the outer map
+        that it reads.
         """
         for block in self.form.blocks:
             pads = *(p for p in block.pads if p in PADS), TILE
@@ -64,11 +66,11 @@ class Sliced:
                     yield made
 
     def inside(self, _memory: str) -> Iterator[Choices]:
-        """None: inside a block of values, `direct` makes the blocks."""
+        """None: inside a block of held values, `direct` is used."""
         yield from ()
 
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
-        """Those of `direct`, the length of a set, and the blocks of a work-item."""
+        """The sizes of `direct`, the length of a set, and the number of blocks of a work-item."""
         block = self.form.block(choices)
         length = self.lengths[self.form.blocks.index(block)]
         moved = block.outer if choices["stationary"] == INNER else block.inner
@@ -81,7 +83,7 @@ class Sliced:
         )
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
-        """`in_sets`, then `sliced_blocks`, with the padded input stored or not."""
+        """`in_sets`, then `sliced_blocks`; the padded input is stored if `pad` says so."""
         block, tail = self.form.block(choices), choices.get("tail", "none")
         cuts = cut_of(block.inner, tail, lanes=block.adjacent), cut_of(block.outer, tail)
         blocks = sliced_blocks(
