@@ -131,7 +131,8 @@ def applied(own: TorchFunction, torch: Any) -> Any:
         def forward(ctx: Any, grouped: tuple[Any, ...], *leaves: Any) -> tuple[Any, ...]:
             given = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
             ctx.save_for_backward(*given)
-            ctx.own = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+            # copies: what the caller writes into an array later must not change the gradient
+            ctx.own = [None if isinstance(x, torch.Tensor) else copied(x) for x in leaves]
             ctx.shape = shape(grouped)
             arrays = tuple(regrouped(ctx.shape, iter([as_array(leaf, torch) for leaf in leaves])))
             device = given[0].device if given else None
@@ -152,7 +153,8 @@ def applied(own: TorchFunction, torch: Any) -> Any:
             if number:
                 gradients = {name: [g * seeds[0] for g in gs] for name, gs in gradients.items()}
             parts = [gradients.get(p.name, [None] * len(scalars(p.type))) for p in program.params]
-            return (None, *(g for part in parts for g in part))
+            every = (None, *(g for part in parts for g in part))
+            return tuple(g if ctx.needs_input_grad[k] else None for k, g in enumerate(every))
 
     Applied.__name__ = Applied.__qualname__ = program.name
     return Applied
@@ -192,6 +194,11 @@ def regrouped(grouped: tuple[Any, ...], leaves: Iterator[Any]) -> Iterator[Any]:
         yield next(leaves) if part is None else tuple(regrouped(part, leaves))
 
 
+def copied(leaf: Any) -> Any:
+    """An array of its own; numbers are returned as they are."""
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+
 def as_array(leaf: Any, torch: Any) -> Any:
     """A tensor as a NumPy array; other values are returned as they are."""
     if not isinstance(leaf, torch.Tensor):
@@ -200,4 +207,8 @@ def as_array(leaf: Any, torch: Any) -> Any:
         what = "a tensor of bfloat16 cannot be passed to a kernel"
         why = "tensors are passed as NumPy arrays, and NumPy has no such type"
         raise ArgumentRefused(f"{what}\n  {why}\n  pass `.float()` to a parameter of f32")
+    if leaf.layout is not torch.strided or leaf.is_meta:
+        kind = "a meta tensor, without data," if leaf.is_meta else f"a tensor of {leaf.layout}"
+        what = f"{kind} cannot be passed to a kernel"
+        raise ArgumentRefused(f"{what}\n  kernels read dense arrays\n  pass a dense tensor")
     return leaf.detach().cpu().numpy()

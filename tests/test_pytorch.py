@@ -94,6 +94,17 @@ def test_what_needs_no_gradient_has_none() -> None:
         f(x, w, bias)
 
 
+def test_numbers_and_arrays_have_no_gradient_and_are_copied() -> None:
+    f = lp.torch_function(
+        parse("def f(xs: [3]f32, ys: [3]f32, k: f32) = zip(xs, ys) |> map((x, y) => x * y * k)")
+    )
+    xs, ys = torch.tensor([1.0, 2.0, 5.0], requires_grad=True), np.array([3, 4, 6], np.float32)
+    value = f(xs, ys, 2.0)
+    ys[:] = 0
+    value.sum().backward()
+    assert xs.grad.tolist() == [6, 8, 12]
+
+
 def test_candidates_of_campaigns_are_used(runtime: Device) -> None:
     """Of the program and of its gradient; the kernel of the second derivative is plain."""
     program = parse("def f(xs: [8]f32) = xs |> map(x => x * x)")

@@ -362,7 +362,7 @@ class BoardPool:
             line = run.output.line(min(silence, self._limits.deadline.left))
         except queue.Empty:
             self._limits.deadline.refuse_if_over("candidates were measured on the board")
-            if run.output.has_said_more():
+            if not run.started and run.output.has_said_more():  # it waits for another run
                 return
             raise Lost(f"it printed nothing for {silence:.0f} s") from None
         if line is None:

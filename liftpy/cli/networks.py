@@ -42,7 +42,10 @@ def show_network(
 ) -> None:
     """The operations of an ONNX model: operator, shapes, program, bytes; what is unsupported."""
     found = network(model, sizes(size), partial=True)
-    graph = joined_network(found, channels_last=channels_last).graph if joined else found.graph
+    if joined:
+        graph = joined_network(found, channels_last=channels_last).graph
+    else:
+        graph = (found.channels_last() if channels_last else found).graph
     if json:
         show_json(as_data(graph))
         return
@@ -175,8 +178,8 @@ def program_of_node(file: str, node: str, given: Mapping[str, int]) -> Program:
             f"{file} is a network: name one of its nodes, as in {file}:NODE; "
             f"its nodes are: {known}\n  `liftpy network {file}` lists them"
         )
-    joined = JOINED in node and all(o.name != node for o in found)
-    operation = (joined_network(found) if joined else found)[node]
+    made = joined_network(found) if all(o.name != node for o in found) else found
+    operation = (made if JOINED in node or any(o.name == node for o in made) else found)[node]
     if operation.program is None:
         raise NetworkRefused(f"no program for {operation.unsupported}")
     return operation.program

@@ -26,7 +26,12 @@ FIRST = "channels_first"
 
 
 def with_channels_last(graph: Graph) -> Graph:
-    """The graph with images `[N][H][W][C]` in its convolutions and in the operations after them."""
+    """The graph with images `[N][H][W][C]` in its convolutions and in the operations after them.
+
+    A graph that has such images is returned as it is.
+    """
+    if any(tensor.order for tensor in (*graph.tensors.values(), *graph.inside.values())):
+        return graph
     return Reordering(graph).graph()
 
 
@@ -51,7 +56,8 @@ class Reordering:
         """Tensors that are stored in both orders: the one in the declared order keeps its name."""
         self.stored = {n: self.named(n, LAST) if n in both else n for n in self.last}
         for name in self.source.inputs:
-            self.stored.setdefault(name, name)
+            if name in self.source.tensors:  # of a type that the language has
+                self.stored.setdefault(name, name)
         for operation in self.source.operations:
             made = found[operation.name]
             if made is None:

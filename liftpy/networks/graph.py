@@ -177,7 +177,8 @@ class Graph:
     def constant_bytes(self) -> int:
         """The bytes of all constants that programs read."""
         read = {name for o in self.operations for name in o.inputs}
-        return sum(self.tensors[n].bytes for n in read if self.tensors[n].value is not None)
+        tensors = (self.tensors[n] for n in read if n in self.tensors)
+        return sum(tensor.bytes for tensor in tensors if tensor.value is not None)
 
 
 def listed(found: Sequence[Unsupported]) -> str:

@@ -23,7 +23,7 @@ from liftpy.networks.executing import Array, by_meaning, execute
 from liftpy.networks.graph import Graph
 from liftpy.networks.layout import Layout, constant_bytes, layout_of
 from liftpy.networks.options import Option, Options, firsts
-from liftpy.networks.plan_file import Choice, PlanData, decoded, encoded
+from liftpy.networks.plan_file import Choice, PlanData, decoded, encoded, total_ns
 from liftpy.networks.planning import Point, planned, solved
 from liftpy.networks.profiling import Profile, profiled
 from liftpy.networks.running import Runner
@@ -196,7 +196,8 @@ class Plan:
                 modules[o.name], choices[o.name] = option.module, chosen(option)
         layout = layout_of(self.graph, modules, alignment, solved)
         constants = constant_bytes(self.graph, modules)
-        point = Point(None, layout.bytes, constants, layout.bound, proved=False)
+        total = total_ns(choices.values())  # 0 if no operation has a kernel
+        point = Point(total, layout.bytes, constants, layout.bound, proved=False)
         data = replace(
             self.data, choices=choices, layout=layout, point=point, device=target, version=VERSION
         )
@@ -211,7 +212,7 @@ class Plan:
             n: c if c.time_ns is not None else replace(c, time_ns=times[n])
             for n, c in self.choices.items()
         }
-        point = replace(self.point, time_ns=sum(c.time_ns or 0 for c in choices.values()))
+        point = replace(self.point, time_ns=total_ns(choices.values()))
         self.close()
         return Plan(replace(self.data, choices=choices, point=point, front=(point,)), self.modules)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -60,6 +60,13 @@ class Choice:
     assignment: Settings
     time_ns: int | None
     kernels: str
+
+
+def total_ns(choices: Iterable[Choice]) -> int | None:
+    """The sum of the times of some candidates; None if one of them was not measured."""
+    times = [choice.time_ns for choice in choices]
+    known = [t for t in times if t is not None]
+    return sum(known) if len(known) == len(times) else None
 
 
 @dataclass(frozen=True)

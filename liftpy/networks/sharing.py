@@ -15,7 +15,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from liftpy.ir.types import SCALAR_BYTES
+from liftpy.ir.by_identity import by_identity
+from liftpy.ir.expr import Program
+from liftpy.ir.types import SCALAR_BYTES, count
 from liftpy.networks.arena import aligned
 from liftpy.networks.graph import Graph, Operation
 from liftpy.semantics.moving import NOTHING, sources
@@ -78,7 +80,8 @@ def sharing(graph: Graph, alignment: int) -> Sharing:
     storing = _Storing(graph, alignment)
 
     def size(operation: Operation) -> tuple[int, str]:
-        return -sum(graph.tensors[n].bytes for n in operation.outputs), operation.name
+        known = (graph.tensors[n] for n in operation.outputs if n in graph.tensors)
+        return -sum(tensor.bytes for tensor in known), operation.name
 
     unmoved = frozenset(o.name for o in sorted(graph.operations, key=size) if storing.take(o))
     return Sharing(storing.places, tuple(storing.parts(unmoved)), unmoved)
@@ -108,14 +111,10 @@ class _Storing:
             return False
         if len({self.graph.tensors[n].type for n in tensors}) > 1:
             return False
-        found = sources(operation.program)
-        if found is None or len(found) != len(operation.outputs):
+        runs = runs_in(operation.program)
+        if runs is None or len(runs) != len(operation.outputs):
             return False
-        lengths = [self._elements(n) for n in operation.inputs]
-        runs = [runs_of(one, lengths) for one in found]
-        if any(one is None for one in runs):
-            return False
-        placed = self._inside(operation, [one for one in runs if one is not None])
+        placed = self._inside(operation, runs)
         if placed is None:
             return False
         for inner, outer, offset in placed:
@@ -193,6 +192,18 @@ class _Storing:
         """The first byte of a tensor in its storage, and its end at a multiple of the alignment."""
         start = self.places[name][1]
         return start, aligned(start + self.graph.tensors[name].bytes, self.alignment)
+
+
+@by_identity(1 << 12)
+def runs_in(program: Program) -> tuple[Sequence[Run], ...] | None:
+    """The runs of each result of a program; None if it does not only move elements."""
+    found = sources(program)
+    if found is None:
+        return None
+    lengths = [int(count(p.type)) for p in program.params]
+    runs = [runs_of(one, lengths) for one in found]
+    known = tuple(one for one in runs if one is not None)
+    return known if len(known) == len(runs) else None
 
 
 def runs_of(found: NDArray[np.int64], lengths: Sequence[int]) -> list[Run] | None:

@@ -8,7 +8,7 @@ from liftpy.ir.types import components
 from liftpy.networks.arena import Block, aligned, conflict, end_of, lower_bound
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.layout import Layout, blocks_of, constant_bytes
-from liftpy.networks.plan_file import PlanData
+from liftpy.networks.plan_file import PlanData, total_ns
 from liftpy.networks.planning import Point
 from liftpy.networks.sharing import Sharing, sharing
 from liftpy.opencl.kernel import Module, flat
@@ -85,13 +85,11 @@ def _miscounted(data: PlanData, modules: Mapping[str, Module]) -> str | None:
         Block(b.name, aligned(b.bytes, alignment), b.first, b.last)
         for b in blocks_of(data.graph, modules, alignment, shared)
     ]
-    times = [choice.time_ns for choice in data.choices.values()]
-    known = [t for t in times if t is not None]
     figures = {
         "constants have": (point.constants, constant_bytes(data.graph, modules), " bytes"),
         "arena has": (point.arena, end_of(blocks, _offsets(data.layout, shared)), " bytes"),
         "lower bound is": (point.bound, lower_bound(blocks), " bytes"),
-        "operations take": (point.time_ns, sum(known) if len(known) == len(times) else None, " ns"),
+        "operations take": (point.time_ns, total_ns(data.choices.values()), " ns"),
     }
     for what, (stated, found, unit) in figures.items():
         if stated != found:

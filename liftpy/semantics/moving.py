@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liftpy.ir.by_identity import by_identity
 from liftpy.ir.denote import denote
 from liftpy.ir.expr import Program
-from liftpy.ir.pull import Pull, Value
+from liftpy.ir.pull import Index, Pull, Value
 from liftpy.ir.types import Type, components, count
 from liftpy.primitives.work import computes
 from liftpy.semantics.evaluate import empty, fill, leaf, rank_of, shape_of
@@ -20,7 +19,7 @@ NOTHING = -1
 """The number of a value that is no element of an argument."""
 
 MOST = 1 << 25
-"""The largest number of elements of a result for which `sources` gives an answer."""
+"""The largest number of elements of arguments and results for which `sources` gives an answer."""
 
 
 class Numbering(NumpyReader):
@@ -41,30 +40,36 @@ class Numbering(NumpyReader):
         del otherwise
         return super().choose(condition, then, NOTHING)
 
+    def of_index(self, index: Index, t: Type) -> Value:
+        """An index as a value: it comes from no argument."""
+        del index, t
+        return np.int64(NOTHING)
+
     def element_at(self, xs: Pull, index: Value) -> Value:
         """An element at a data-dependent index: its number is not known."""
         del xs, index
         return np.int64(NOTHING)
 
 
-@by_identity(1 << 12)
 def sources(program: Program) -> tuple[NDArray[np.int64], ...] | None:
     """For each result, the number of the argument's element that each of its elements is.
 
     Elements are in C order. Those of all arguments are numbered, one argument after another, with
     one number left out between two arguments, so that no run of numbers spans both. `NOTHING` is a
     value that is no element of an argument. None if the program computes, takes tuples, or has a
-    result of more than `MOST` elements.
+    more than `MOST` elements in its arguments or results.
 
     >>> import liftpy as lp
     >>> both = lp.parse("def both(x: [2]f32, y: [3]f32) = concat(y, x)")
     >>> [found.tolist() for found in sources(both)]
     [[3, 4, 5, 0, 1]]
+    >>> [found.tolist() for found in sources(lp.parse("def f(x: [2]i32) = generate(2, i => i)"))]
+    [[-1, -1]]
     """
     body = program.body.body
     if computes(body) or any(len(components(p.type)) > 1 for p in program.params):
         return None
-    if int(count(body.type)) > MOST:
+    if max(int(count(body.type)), sum(int(count(p.type)) for p in program.params)) > MOST:
         return None
     env: dict[Any, Value] = {}
     start = 0

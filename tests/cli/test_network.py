@@ -90,6 +90,13 @@ def test_joined_operations_are_listed_with_their_nodes(liftpy, file, monkeypatch
     assert shown.out.startswith("def transpose_conv_batch_normalization_relu(")
 
 
+def test_nodes_are_listed_in_the_order_of_axes_that_is_asked_for(liftpy, file):
+    declared = liftpy("network", file, "--json").json["operations"]
+    last = liftpy("network", file, "--channels-last", "--json").json["operations"]
+    assert declared[0]["node"] == "conv1"
+    assert [o["node"] for o in last][:2] == ["x/channels_last", "conv1"]
+
+
 def test_an_order_of_axes_is_for_networks(liftpy, file):
     said = liftpy("explore", f"{file}:conv1", "--declared-order")
     assert said.code == 2

@@ -11,7 +11,7 @@ from tests.errors.embedded import Case
 
 
 class Tensor(SimpleNamespace):
-    """A tensor: `dtype`, `device` and `requires_grad`."""
+    """A tensor: `dtype`, `device`, `layout`, `is_meta` and `requires_grad`."""
 
 
 class Function:
@@ -27,13 +27,13 @@ class Function:
 def stand_in() -> ModuleType:
     """A module with the names of PyTorch that are read before a kernel runs."""
     made = ModuleType("torch")
-    made.Tensor, made.bfloat16 = Tensor, "torch.bfloat16"
+    made.Tensor, made.bfloat16, made.strided = Tensor, "torch.bfloat16", "torch.strided"
     made.autograd = SimpleNamespace(Function=Function)
     made.is_grad_enabled = lambda: True
     return made
 
 
-def called(dtype: str, wrt: str) -> Case:
+def called(dtype: str, wrt: str, layout: str = "torch.strided") -> Case:
     """A function of two tensors, the first of which needs a gradient."""
 
     def run(_folder: object) -> object:
@@ -41,8 +41,8 @@ def called(dtype: str, wrt: str) -> Case:
             f = lp.torch_function(
                 lp.parse("def f(x: [3]f32, y: [3]f32) = zip(x, y) |> map((a, b) => a * b)"), wrt
             )
-            tensor = Tensor(dtype=dtype, device=None, requires_grad=True)
-            return f(tensor, Tensor(dtype=dtype, device=None))
+            common = {"dtype": dtype, "device": None, "layout": layout, "is_meta": False}
+            return f(Tensor(requires_grad=True, **common), Tensor(**common))
 
     return run
 
@@ -57,4 +57,5 @@ CASES: dict[str, Case] = {
     "torch_function_without_pytorch": without_pytorch,
     "torch_function_without_this_gradient": called("torch.float32", "y"),
     "torch_function_of_bfloat16": called("torch.bfloat16", "x"),
+    "torch_function_of_a_sparse_tensor": called("torch.float32", "x", "torch.sparse_coo"),
 }

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 import liftpy as lp
 from liftpy.networks.operators.node import CHANNELS_LAST
@@ -175,6 +176,35 @@ def test_an_order_is_changed_once_for_all_readers():
         "s/channels_last",
         "y/channels_first",
     ]
+
+
+def test_a_network_with_channels_last_stays_as_it_is():
+    network = lp.network(MODELS["elementwise"]).channels_last()
+    assert network.channels_last().graph is network.graph
+    joined = network.joined()
+    assert joined.channels_last().graph is joined.graph
+
+
+def test_inputs_of_types_that_the_language_lacks_are_kept():
+    strings = value("t", [2], TensorProto.STRING)
+    nodes = [
+        node("Conv", "x w", "c", "conv"),
+        node("Identity", "t", "u", "same"),
+        node("NonZero", "c", "y", "places"),
+    ]
+    made = model(
+        nodes,
+        [value("x", [1, 3, ROWS, COLUMNS]), strings],
+        [value("y", [4, None], TensorProto.INT64), value("u", [2], TensorProto.STRING)],
+        w=some(np.random.default_rng(2), 2, 3, 3, 3),
+    )
+    declared = lp.network(made, partial=True)
+    x = some(np.random.default_rng(1), 1, 3, ROWS, COLUMNS)
+    inputs = {"x": x, "t": np.array(["a", "b"], object)}
+    wanted = declared.run(inputs, reference=True)
+    found = declared.channels_last().joined().run(inputs, reference=True)
+    np.testing.assert_array_equal(found["y"], wanted["y"])
+    assert found["u"].tolist() == ["a", "b"]
 
 
 def test_joined_operations_have_the_names_of_nodes():

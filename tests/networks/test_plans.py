@@ -161,6 +161,17 @@ def test_a_plan_of_another_driver_is_refused_or_measured_again(device, tmp_path)
             )
 
 
+def test_a_plan_without_kernels_is_measured_again_and_saved(device, tmp_path):
+    shapes = [value("x", [6])], [value("y", [2, 3])]
+    made = model([node("Reshape", "x s", "y", "r")], *shapes, s=np.array([2, 3]))
+    lp.network(made).plan(device=device).save(tmp_path / "a.plan")
+    with lp.load(tmp_path / "a.plan", remeasure=True) as again:
+        again.save(tmp_path / "b.plan")
+    with lp.load(tmp_path / "b.plan") as loaded:
+        x = np.arange(6, dtype=np.float32)
+        np.testing.assert_array_equal(loaded.run([x])["y"], x.reshape(2, 3))
+
+
 def test_a_plan_for_another_device_is_refused_or_measured_on_this_one(device, tmp_path):
     plan = network().plan(device=device)
     other = dataclasses.replace(device, name="Another", driver_version="0.9")

@@ -130,6 +130,7 @@ def test_sources_of_elements():
     (found,) = sources(lp.parse("def f(x: [2]f32) = x |> pad(1, 0, 0.0)"))
     assert found.tolist() == [-1, 0, 1]
     assert sources(lp.parse("def f(x: [2]f32) = x |> map(x => x + x)")) is None
+    assert sources(lp.parse(f"def f(x: [{2**40}]f32) = x |> take(4)")) is None
 
 
 # --- random networks ------------------------------------------------------------------------------

@@ -117,7 +117,8 @@ def loops(program: Program) -> int:
     body = with_epilogues(program.body.body)
     nested = nest_reductions()(body)
     inner = body if isinstance(nested, Failure) else nested.expr
-    return rank(program.body.body.type) + reductions_deep(inner)
+    results = components(program.body.body.type)
+    return max(rank(part.type) for part in results) + reductions_deep(inner)
 
 
 def reductions_deep(expr: Expr) -> int:
