@@ -15,7 +15,7 @@ from typing import Any
 from liftpy.ir.expr import Expr, Program
 from liftpy.language.embedded.lang import program
 from liftpy.networks import onnx_library as library
-from liftpy.networks.graph import Graph, Operation, Tensor
+from liftpy.networks.graph import Graph, Operation, Tensor, numbered, readers_of
 from liftpy.networks.importing import function, program_of, typed_array
 from liftpy.networks.operators import REGISTRY, Declined, Entry, Node, Operand
 from liftpy.networks.operators.layouts import inverse, ordered, reshaped
@@ -73,13 +73,7 @@ class Reordering:
 
     def named(self, name: str, order: str) -> str:
         """A new name for a tensor in another order."""
-        first = made = f"{name}/{order}"
-        number = 1
-        while made in self.names:
-            number += 1
-            made = f"{first}#{number}"
-        self.names.add(made)
-        return made
+        return numbered(f"{name}/{order}", self.names)
 
     def is_read_first(self, name: str, found: dict[str, Any]) -> bool:
         """Whether a tensor with channels last is also needed in the declared order."""
@@ -189,11 +183,7 @@ class Reordering:
         declared |= {new: old for old, new in self.stored.items()}
         last = {*self.changed.values()} | {self.stored[n] for n in self.last}
         produced = {n: o.name for o in operations for n in o.outputs}
-        readers: dict[str, list[str]] = {}
-        for o in operations:
-            used = o.inputs if o.program is not None else (*filter(None, o.reads),)
-            for n in dict.fromkeys(used):
-                readers.setdefault(n, []).append(o.name)
+        readers = readers_of(operations)
         found: dict[str, Tensor] = {}
         for name in dict.fromkeys([*source, *declared]):
             tensor = source[declared.get(name, name)]

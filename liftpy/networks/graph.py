@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -179,6 +179,30 @@ class Graph:
         read = {name for o in self.operations for name in o.inputs}
         tensors = (self.tensors[n] for n in read if n in self.tensors)
         return sum(tensor.bytes for tensor in tensors if tensor.value is not None)
+
+
+def readers_of(operations: Iterable[Operation]) -> dict[str, list[str]]:
+    """The names of the operations that read each tensor, in their order."""
+    readers: dict[str, list[str]] = {}
+    for o in operations:
+        used = o.inputs if o.program is not None else (*filter(None, o.reads),)
+        for name in dict.fromkeys(used):
+            readers.setdefault(name, []).append(o.name)
+    return readers
+
+
+def numbered(name: str, taken: set[str]) -> str:
+    """The name, with a number if it is taken; it is taken from then on.
+
+    >>> numbered("conv", {"conv"})
+    'conv#2'
+    """
+    made, number = name, 1
+    while made in taken:
+        number += 1
+        made = f"{name}#{number}"
+    taken.add(made)
+    return made
 
 
 def listed(found: Sequence[Unsupported]) -> str:

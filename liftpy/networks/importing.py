@@ -15,7 +15,7 @@ from liftpy.ir.expr import Expr, Program, Tuple
 from liftpy.ir.types import ScalarType, TupleType, Type
 from liftpy.language.embedded.lang import Constant, array_type, const, program
 from liftpy.networks import onnx_library as library
-from liftpy.networks.graph import Graph, Operation, Tensor, Unsupported
+from liftpy.networks.graph import Graph, Operation, Tensor, Unsupported, readers_of
 from liftpy.networks.inputs import fix_sizes, given_values
 from liftpy.networks.onnx_parts import captured, graphs_in, inputs_of
 from liftpy.networks.operators import REGISTRY, Declined, Entry, Node, Operand
@@ -303,11 +303,7 @@ class Importing:
         """The tensors that operations read and write, and the network's own."""
         operations = tuple(operations)
         producers = {n: o.name for o in operations for n in o.outputs}
-        readers: dict[str, list[str]] = {}
-        for o in operations:
-            used = o.inputs if o.program is not None else (*filter(None, o.reads),)
-            for n in dict.fromkeys(used):
-                readers.setdefault(n, []).append(o.name)
+        readers = readers_of(operations)
         read = {n for o in operations for n in o.reads if n}
         found: dict[str, Tensor] = {}
         for name in dict.fromkeys([*self.inputs, *producers, *sorted(read), *outputs]):

@@ -23,7 +23,7 @@ from liftpy.ir.types import F32, F64
 from liftpy.ir.walk import every_part
 from liftpy.language.embedded.lang import program
 from liftpy.networks import onnx_library as library
-from liftpy.networks.graph import Graph, Operation, Tensor
+from liftpy.networks.graph import Graph, Operation, Tensor, numbered, readers_of
 from liftpy.networks.importing import function, program_of, snake
 from liftpy.networks.operators import REGISTRY, Node, Operand
 from liftpy.networks.operators.normalization import normal_biases, normal_weights
@@ -74,23 +74,13 @@ class Joining:
         """A name for joined operations, made of the model's nodes, that no other operation has."""
         self.taken |= {o.name for o in self.source.operations}
         own = [o.name for o in members if not o.reorders] or [o.name for o in members]
-        first = made = f"{own[0]}..{own[-1]}"
-        number = 1
-        while made in self.taken:
-            number += 1
-            made = f"{first}#{number}"
-        self.taken.add(made)
-        return made
+        return numbered(f"{own[0]}..{own[-1]}", self.taken)
 
     def graph(self) -> Graph:
         """The joined graph."""
         operations = tuple(self.operation(group.members) for group in self.groups())
         produced = {n: o.name for o in operations for n in o.outputs}
-        readers: dict[str, list[str]] = {}
-        for o in operations:
-            used = o.inputs if o.program is not None else (*filter(None, o.reads),)
-            for n in dict.fromkeys(used):
-                readers.setdefault(n, []).append(o.name)
+        readers = readers_of(operations)
         read = {n for o in operations for n in o.reads}
         kept: dict[str, Tensor] = {}
         inside: dict[str, Tensor] = {}
