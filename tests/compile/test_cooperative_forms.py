@@ -109,6 +109,10 @@ CASES = {
     "a factor of rows, a bias of columns": Case(parse(SCALED), {"gap": 1}),
     "a bias, two buffers": Case(parse(SCALED), {**PADDED, "buffers": "2", "chunk": 3}),
     "a residual": Case(parse(ADDED), PADDED),
+    "a residual, overlapping tiles": Case(
+        parse(ADDED.replace("[6]", "[19]").replace("[14]", "[23]")),
+        {"tail": "overlap", "tile0": 4, "tile1": 12, "kappa": 4, "v": 4, "gap": 1},
+    ),
     "operands swapped, prologues": Case(parse(ORDER), {**TURNED, **PADDED}),
     "halves": Case(parse(HALVES), {**PADDED, "gap": 2, "buffers": "2", "chunk": 2}),
     "no sum": Case(parse(LEAST), {"gap": 3}),
