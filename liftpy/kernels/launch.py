@@ -144,9 +144,12 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
 def divided(init: Expr) -> tuple[dict[int, Nat], Expr]:
     """The extents of the local maps that make a fold's initial value, and what a work-item makes.
 
-    A work-item has its own elements of the accumulator in registers, and no others.
+    A work-item has its own elements of the accumulator in registers, and no others. A fold that
+    continues from the result of another has the accumulator of that.
     """
     extents: dict[int, Nat] = {}
+    while isinstance(init, FunCall) and isinstance(init.fun, AnyReduce):
+        init = init.args[0]
     while isinstance(init, FunCall) and isinstance(init.fun, MapLcl):
         (xs,) = init.args
         extents[init.fun.dim] = array_of(init.fun.name, xs.type).length
@@ -276,7 +279,7 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
     """Bytes of accumulators, windows and private copies of one work-item, without reuse.
 
     A reduction or an iteration that ends the step of another (`ends_step`) uses the other's
-    accumulator.
+    accumulator. So does a reduction from whose result another one continues.
     """
     total = ZERO
     if not isinstance(expr, FunCall):
@@ -287,9 +290,10 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
         case AnyReduce() as fun:
             init, xs = expr.args
             own = ZERO if ends_step else size_bytes(divided(init)[1].type)
+            continues = isinstance(init, FunCall) and isinstance(init.fun, AnyReduce)
             return (
                 own
-                + private_bytes(init)
+                + private_bytes(init, ends_step=continues)
                 + private_bytes(xs)
                 + private_bytes(fun.f.body, ends_step=True)
             )

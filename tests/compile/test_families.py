@@ -103,6 +103,7 @@ def example(family: str, name: str = "four channels") -> list[tuple[Skeleton, di
         sizes["cooperative"] = {"tile0": 7, "tile1": 6, "sigma": 1, "kappa": 3, "chunk": 11}
         sizes["direct"] = {"kappa": 6, "sigma": 7, "v": 2}
         sizes["sliced"] = {"kappa": 3, "sigma": 1, "v": 1, "chunk": 11, "turns": 1}
+    sizes["cooperative"] |= {"v": 1, "gap": 1}
     return [(s, sizes[family]) for s in skeletons(program(name), (family,))]
 
 

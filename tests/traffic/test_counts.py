@@ -24,7 +24,7 @@ LAYER = convolution(square(8, 8, 8), "c")
 FORMS = [
     (PRODUCT, {"family": "plain"}),
     (PRODUCT, {"family": "direct", "sigma": 4, "kappa": 8, "v": 4}),
-    (PRODUCT, {"family": "cooperative", "tile0": 4, "tile1": 8, "chunk": 4}),
+    (PRODUCT, {"family": "cooperative", "tile0": 4, "tile1": 8, "chunk": 4, "v": 1, "gap": 0}),
     (LAYER, {"family": "direct", "pad": "copy", "sigma": 4, "kappa": 8, "v": 4}),
     (LAYER, {"family": "direct", "pad": "fused", "sigma": 4, "kappa": 8, "v": 4}),
     (LAYER, {"family": "plain"}),

@@ -12,6 +12,7 @@ from liftpy.rewrite.rules.notation import (
     U,
     array,
     fmap,
+    k,
     m,
     n,
     split,
@@ -21,6 +22,7 @@ from liftpy.rewrite.rules.notation import (
 )
 
 xs, ys = array("xs", T, n), array("ys", U, n)
+chunks, others = array("xss", T, k, m), array("yss", U, k, m)
 f = unknown("f", U)
 
 
@@ -45,6 +47,29 @@ COVER_JOIN = Rule(
 
 UNCOVER_OF_COVER = Rule("uncover_of_cover", "cover", uncover(n, cover(m, xs)), xs)
 
+COVER_INTRODUCTION = Rule(
+    "cover_introduction",
+    "cover",
+    xs,
+    uncover(n, cover(m, xs)),
+    where=(at_least(1, m), at_most(m, n)),
+    tunes=("m",),
+)
+
+MAP_OF_UNCOVER = Rule(
+    "map_of_uncover",
+    "cover",
+    fmap(f, uncover(n, chunks)),
+    uncover(n, fmap(lambda chunk: fmap(f, chunk), chunks, "chunk")),
+)
+
+ZIP_OF_UNCOVERS = Rule(
+    "zip_of_uncovers",
+    "cover",
+    zipped(uncover(n, chunks), uncover(n, others)),
+    uncover(n, fmap(zip_parts, zipped(chunks, others), "p")),
+)
+
 COVER_OF_ZIP = Rule(
     "cover_of_zip",
     "cover",
@@ -67,4 +92,13 @@ COVER_DISJOINT = Rule(
     where=(divides(m, n),),
 )
 
-RULES = (COVER_JOIN, UNCOVER_OF_COVER, COVER_OF_ZIP, COVER_OF_MAP, COVER_DISJOINT)
+RULES = (
+    COVER_JOIN,
+    UNCOVER_OF_COVER,
+    COVER_INTRODUCTION,
+    MAP_OF_UNCOVER,
+    ZIP_OF_UNCOVERS,
+    COVER_OF_ZIP,
+    COVER_OF_MAP,
+    COVER_DISJOINT,
+)

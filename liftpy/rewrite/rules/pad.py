@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from liftpy.ir.constraint import at_least, at_most, divides
 from liftpy.ir.nat import var
-from liftpy.rewrite.rule import Rule, ValueVar
+from liftpy.rewrite.rule import Assumption, Rule, ValueVar
 from liftpy.rewrite.rules.notation import (
     T,
     U,
@@ -52,6 +52,14 @@ PAD_INTRODUCTION = Rule(
     pad(-a, -b, 0, pad(a, b, 0, xs)),
     where=(at_least(1, n), at_least(0, a), at_least(0, b)),
     tunes=("a", "b"),
+)
+
+PAD_OF_MAP = Rule(
+    "pad_of_map",
+    "pad",
+    pad(left, right, c, fmap(f, xs)),
+    fmap(f, pad(left, right, c, xs)),
+    assuming=(Assumption("annihilates", "f", "c"),),
 )
 
 CROP_OF_CROP = Rule(
@@ -154,6 +162,7 @@ RULES = (
     PAD_OF_PAD,
     PAD_APART,
     PAD_INTRODUCTION,
+    PAD_OF_MAP,
     CROP_OF_CROP,
     MAP_OF_CROP,
     CROP_OF_MAP,

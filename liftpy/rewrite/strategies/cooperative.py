@@ -2,7 +2,7 @@
 
 The expected shape is a map, over elements, of a map of reductions of two arrays:
 
-    map(x -> map(y -> reduce(f, zip(left(x), right(y)))))
+    map(x -> map(y -> f(reduce(g, zip(left(x), right(y))))))
 
 Both maps are cut into tiles, a pair of which belongs to a work-group, and the tiles into blocks, a
 pair of which belongs to a work-item. Maps and reductions are interchanged twice: for a block, whose
@@ -10,6 +10,9 @@ reduction then reads an element of each row of both operands in a step, and, aft
 has been cut into chunks, for the tile. So the group makes one reduction over chunks, in whose step
 it stores a chunk of all rows of both tiles, and each work-item continues the reduction of its block
 over the elements of the chunk (docs/design.md, Rewriting).
+
+An operation f on each result is kept apart from the reductions, with which alone maps are
+interchanged, and is done on the finished block.
 """
 
 from __future__ import annotations
@@ -17,18 +20,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from liftpy.ir.expr import Expr, FunCall
-from liftpy.ir.nat import NatLike
-from liftpy.ir.walk import Path, top_down
+from liftpy.ir.nat import NatLike, nat
+from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.primitives import Zip
 from liftpy.rewrite.strategies.block import SPLITS, group_maps
-from liftpy.rewrite.strategies.epilogue import COMPONENTS
+from liftpy.rewrite.strategies.elementwise import moved
+from liftpy.rewrite.strategies.epilogue import (
+    COMPONENTS,
+    apart,
+    reductions_apart,
+    tuples_fused,
+)
 from liftpy.rewrite.strategies.lower import clean, elementwise, sequential
-from liftpy.rewrite.strategies.shapes import body_of, is_reduce, layers, maps_over, nests, parameter
+from liftpy.rewrite.strategies.shapes import (
+    array_type,
+    body_of,
+    is_folded,
+    is_reduce,
+    layers,
+    maps_over,
+    nests,
+    outer_reductions,
+    parameter,
+)
+from liftpy.rewrite.strategies.share import has_fold_in
+from liftpy.rewrite.strategies.sums import operands_in_order
 from liftpy.rewrite.strategy import (
     Failure,
+    Predicate,
     Result,
     Strategy,
     at_path,
+    attempt,
+    choose,
+    identity,
     normalize,
     rule,
     seq,
@@ -37,69 +62,156 @@ from liftpy.rewrite.strategy import (
 BLOCKS = maps_over(maps_over(is_reduce))
 """Whether an expression is a map of a map of reductions."""
 
+TILES = maps_over(maps_over(is_folded))
+"""Whether an expression is a map of a map of reductions, or of numbers made from one each."""
+
 GROUPS = ("wrg_1", "wrg_0")
 """The levels of the maps over tiles, of rows and of columns."""
 MOST_AROUND = 1  # maps around the tiles: a launch has three dimensions
-OPERANDS = normalize(rule("reduce_map_fusion"))
-"""Fuses the maps before reductions in, so that reductions read arrays."""
-STEP: Path = (2, 1, 1)  # the part of a step that reads both tiles, in the lets that name them
+OPERANDS = seq(normalize(rule("reduce_map_fusion")), operands_in_order)
+"""Fuses the maps before reductions in, so that reductions read arrays, that of the row first."""
+STEP: Path = (2,)  # the step of a reduction
+TURNS: tuple[Path, ...] = ((2, 0, 2), (2, 2))  # the steps of the reductions of `in_turns`
+READS: Path = (1, 1)  # the part of a step that reads both tiles, in the lets that name them
 
 
 @dataclass(frozen=True)
 class Tiling:
     """The sizes of tiles, of blocks, each of rows and of columns, and of chunks of a reduction.
 
-    `cuts` say how the maps over columns and over rows are cut into tiles (`block.CUTS`).
+    `width` is that of vectors over the columns of a block, `gap` the number of unused elements of
+    local memory behind each block. With `padded`, zeros fill the last chunks. `buffers` is the
+    number of chunks of each operand that are in local memory. `cuts` say how the maps over columns
+    and over rows are cut into tiles (`block.CUTS`).
     """
 
     tile: tuple[NatLike, NatLike]
     block: tuple[NatLike, NatLike]
     chunk: NatLike
+    width: NatLike = 1
+    gap: NatLike = 0
+    padded: bool = False
+    buffers: int = 1
     cuts: tuple[str, str] = SPLITS
 
 
 def cooperative(tiling: Tiling) -> Strategy:
     """The tiled form, described at the top of the module."""
+    whole = in_whole_chunks(nat(tiling.chunk) * tiling.buffers) if tiling.padded else identity
+    return seq(OPERANDS, whole, at_first(TILES, tiled(tiling)), over_groups, sequential())
+
+
+def tiled(tiling: Tiling) -> Strategy:
+    """Make tiles of results of a map of a map by groups.
+
+    An operation on the results is done where a block is finished. It is cut together with the
+    reductions, unless it reads an array of as many dimensions as the results.
+    """
+    grid = at_first(maps_over(maps_over(TILES)), of_group(tiling))
+    apart = seq(
+        reductions_apart,
+        clean(),
+        attempt(choose(*map(without, (0, 1)))),
+        at_first(BLOCKS, in_blocks(tiling, is_reduce)),
+        moved(has_fold_in),
+    )
+    return choose(seq(in_blocks(tiling, is_folded), grid), seq(apart, grid))
+
+
+def in_blocks(tiling: Tiling, element: Predicate) -> Strategy:
+    """Cut a map of a map into tiles, and these into blocks."""
     (down, right), (tall, wide) = tiling.tile, tiling.block
+    blocks = group_maps(element, wide, tall)
     return seq(
-        OPERANDS,
-        group_maps(is_reduce, right, down, tiling.cuts),
-        at_first_block(
-            seq(
-                group_maps(is_reduce, wide, tall), at_path((0,), rule("map_fission", {"g": (0, 0)}))
-            )
+        group_maps(element, right, down, tiling.cuts),
+        at_first(
+            maps_over(maps_over(element)),
+            seq(blocks, at_path((0,), rule("map_fission", {"g": (0, 0)}))),
         ),
-        at_first_block(seq(rule("maps_reduce_interchange"), tidy(), in_chunks(tiling.chunk))),
-        at_first_block(
-            seq(
-                rule("maps_reduce_interchange"),
-                tidy(),
-                staged(),
-                of_group,
-                elementwise(4),
-                over_items(),
-            )
-        ),
-        over_groups,
-        sequential(),
     )
 
 
-def at_first_block(strategy: Strategy) -> Strategy:
-    """Apply a strategy at the outermost map of a map of reductions."""
+def without(part: int) -> Strategy:
+    """`map(f)(zip(zip(xs, ys), zs))` without one of xs and ys, whose elements `f` does not read."""
+    swapped = identity if part == 0 else at_path((0, 0), rule("zip_swap"))
+    rotated = at_path((0,), rule("zip_rotate_right"))
+    return seq(swapped, rotated, tuples_fused(), rule("map_zip_second"))
+
+
+def of_group(tiling: Tiling) -> Strategy:
+    """Make the blocks of a tile, one for each work-item of a group, by one reduction over chunks.
+
+    What is done with the results is done with the finished sums of each block.
+    """
+    turns = in_turns() if tiling.buffers > 1 else identity
+    steps = TURNS if tiling.buffers > 1 else (STEP,)
+    return seq(
+        reductions_of_blocks,
+        at_first(BLOCKS, seq(rule("maps_reduce_interchange"), tidy(), in_chunks(tiling.chunk))),
+        at_first(
+            BLOCKS,
+            seq(
+                rule("maps_reduce_interchange"),
+                tidy(),
+                turns,
+                at_path((0,), over_items()),
+                *(at_path(step, seq(staged(tiling.gap), divided)) for step in steps),
+            ),
+        ),
+        elementwise(4),
+        over_items(),
+        normalize(rule("vectorize_map", v=tiling.width)),
+    )
+
+
+def in_turns() -> Strategy:
+    """A reduction as one over pairs of chunks, whose step takes one and then the other.
+
+    Each has a buffer of its own, so that work-items may store the next chunk while others still
+    read this one. Each work-item continues from its own elements of the accumulator.
+    """
+    halves = seq(at_path((1,), rule("split_in_two", k=1)), rule("reduce_of_concat"))
+    own = at_path((0, 0), seq(elementwise(2), over_items()))
+    return seq(rule("reduce_strip", m=2), at_path((2,), seq(halves, own)))
+
+
+def reductions_of_blocks(blocks: Expr) -> Result:
+    """Blocks of results `f(reduce(...))` as `f` of the elements of blocks of reductions."""
+    return seq(
+        at_path((1, 1), reductions_apart),
+        at_path((1,), apart(BLOCKS)),
+        apart(maps_over(BLOCKS)),
+        clean(),
+    )(blocks)
+
+
+def in_whole_chunks(size: NatLike) -> Strategy:
+    """Pad both arrays of each reduction of pairs with zeros to whole chunks of `size` elements."""
+
+    def padded(expr: Expr) -> Result:
+        length = array_type(children(expr)[1]).length
+        extra = (length + size - 1) // size * size - length
+        return seq(
+            choose(*(rule("reduce_map_fission", {"g": (k,)}) for k in (1, 0))),
+            rule("reduce_extension", extra=extra),
+            at_path((1,), seq(rule("pad_of_map"), at_path((0,), rule("pad_of_zip")))),
+            normalize(choose(rule("map_fusion"), rule("reduce_map_fusion"))),
+            tidy(),
+        )(expr)
+
+    return at_first(is_reduce, padded)
+
+
+def at_first(wanted: Predicate, strategy: Strategy) -> Strategy:
+    """Apply a strategy at the outermost part that satisfies a predicate."""
 
     def run(expr: Expr) -> Result:
-        path = first_block(expr)
+        path = next((path for path, part in top_down(expr) if wanted(part)), None)
         if path is None:
             return Failure("cooperative", "no map of a map of reductions makes the result")
         return at_path(path, strategy)(expr)
 
     return run
-
-
-def first_block(expr: Expr) -> Path | None:
-    """The path of the outermost map of a map of reductions of two arrays."""
-    return next((path for path, part in top_down(expr) if BLOCKS(part)), None)
 
 
 def tidy() -> Strategy:
@@ -116,31 +228,29 @@ def in_chunks(size: NatLike) -> Strategy:
     )
 
 
-def staged() -> Strategy:
-    """Store both tiles of a step in local memory, under names.
+def staged(gap: NatLike) -> Strategy:
+    """Store both tiles that the step of a reduction reads in local memory, under names.
 
     The step reads the second tile in the function of its map over the rows of blocks.
     """
-    return at_path(
-        (2,),
-        seq(
-            rule("let_introduction", {"v": (0, 1)}),
-            at_path((0,), in_local()),
-            at_path(
-                (1,),
-                seq(
-                    rule("let_introduction", {"v": (1, 0, 1)}),
-                    at_path((0,), in_local()),
-                ),
+    return seq(
+        rule("let_introduction", {"v": (0, 1)}),
+        at_path((0,), in_local(gap)),
+        at_path(
+            (1,),
+            seq(
+                rule("let_introduction", {"v": (1, 0, 1)}),
+                at_path((0,), in_local(gap)),
             ),
         ),
     )
 
 
-def in_local() -> Strategy:
+def in_local(gap: NatLike) -> Strategy:
     """Store chunks `[blocks][chunk][size]` in local memory as rows `[chunk][blocks * size]`.
 
-    Adjacent work-items store adjacent elements of a row.
+    Adjacent work-items store adjacent elements of a row. `gap` elements behind each block of a row
+    are not used, so that blocks begin in different banks.
     """
     copied = seq(
         rule("to_local"),
@@ -149,23 +259,29 @@ def in_local() -> Strategy:
             seq(elementwise(2), over_items()),
         ),
     )
+    padded = seq(
+        rule("map_copy"),
+        at_path((1,), rule("pad_introduction", a=0, b=gap)),
+        rule("map_fission", {"g": (0,)}),
+        at_path((0,), rule("join_introduction")),
+    )
     return seq(
         rule("transpose_introduction"),
         at_path(
             (0,),
             seq(
                 rule("map_copy"),
-                at_path((1,), rule("join_introduction")),
-                rule("map_fission", {"g": (0,)}),
+                at_path((1,), padded),
+                rule("map_fission", {"g": (0, 0)}),
                 at_path((0,), copied),
             ),
         ),
     )
 
 
-def of_group(expr: Expr) -> Result:
-    """Divide the accumulator of a reduction among the work-items, a block for each."""
-    return seq(at_path((0,), over_items()), at_path(STEP, over_items()))(expr)
+def divided(expr: Expr) -> Result:
+    """Divide the accumulator of a step among the work-items, a block for each."""
+    return at_path(READS, over_items())(expr)
 
 
 def over_items() -> Strategy:
@@ -184,15 +300,16 @@ def over_groups(expr: Expr) -> Result:
 
 
 def reduced_pair(block: Expr) -> Expr | None:
-    """The zip that the reductions of `map(x -> map(y -> reduce(f, zip(left(x), right(y)))))` read.
+    """The zip that the reductions of `map(x -> map(y -> f(reduce(zip(left(x), right(y))))))` read.
 
-    None if they read something else, or if anything else is done with their results.
+    None if they read something else, or if an element is made from several reductions.
     """
     inner = body_of(block)
-    fold = body_of(inner)
-    if not BLOCKS(block) or not isinstance(fold, FunCall):
+    element = body_of(inner)
+    found = outer_reductions(element)
+    if len(found) != 1:
         return None
-    _, pairs = fold.args
+    pairs = at(element, (*found[0], 1))
     if not (isinstance(pairs, FunCall) and isinstance(pairs.fun, Zip) and len(pairs.args) == 2):
         return None
     x, y = parameter(block), parameter(inner)

@@ -32,6 +32,7 @@ from liftpy.rewrite.strategies.shapes import (
 from liftpy.rewrite.strategies.share import outside_functions, stages
 from liftpy.rewrite.strategy import (
     Failure,
+    Predicate,
     Result,
     Strategy,
     Success,
@@ -184,11 +185,20 @@ def inner_apart(expr: Expr) -> Result:
 
 def outer_apart(expr: Expr) -> Result:
     """`map(x -> map(f)(map(reduce)))` as a map of `map(x -> map(reduce))`."""
-    found = (p for p, part in outside_functions(body_of(expr)) if maps_over(is_reduce)(part))
-    path: Path = next(found, ())
-    hints = {"g": path}
-    apart = choose(rule("map_fission", hints), rule("map_fission_zip", hints))
-    return (apart if path else identity)(expr)
+    return apart(maps_over(is_reduce))(expr)
+
+
+def apart(made: Predicate) -> Strategy:
+    """`map(x -> f(e))` as a map of `map(x -> e)`, for the first part `e` that satisfies `made`."""
+
+    def run(expr: Expr) -> Result:
+        found = (p for p, part in outside_functions(body_of(expr)) if made(part))
+        path: Path = next(found, ())
+        hints = {"g": path}
+        fission = choose(rule("map_fission", hints), rule("map_fission_zip", hints))
+        return (fission if path else identity)(expr)
+
+    return run
 
 
 def cut_parts(law: str) -> Strategy:

@@ -5,75 +5,167 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from liftpy.ir.expr import Program
+from liftpy.ir.expr import Expr, Program
+from liftpy.ir.nat import var
 from liftpy.ir.walk import at
+from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
-from liftpy.rewrite.strategies.block import block_of, cut_of
+from liftpy.rewrite.strategies.adjacent import adjacent_map
+from liftpy.rewrite.strategies.block import block_of, cut_of, is_indivisible
 from liftpy.rewrite.strategies.cooperative import (
     MOST_AROUND,
     OPERANDS,
     Tiling,
     cooperative,
+    in_whole_chunks,
     reduced_pair,
 )
-from liftpy.rewrite.strategies.families.common import outer_length, tails
+from liftpy.rewrite.strategies.families.common import (
+    LANES,
+    OUTER,
+    outer_length,
+    tails,
+    with_epilogues,
+)
+from liftpy.rewrite.strategies.families.direct import EXCHANGED, FLAT, INWARD
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
-from liftpy.rewrite.strategies.shapes import body_of, is_one_kernel
-from liftpy.rewrite.strategy import Failure, Strategy
+from liftpy.rewrite.strategies.shapes import (
+    body_of,
+    folds_arrays,
+    is_let,
+    makes_array,
+    working_map,
+)
+from liftpy.rewrite.strategies.share import invariant, outside_functions, stages
+from liftpy.rewrite.strategy import Failure, Strategy, identity, seq
+
+WIDEST_GAP = 4
+"""The most unused elements of local memory behind a block."""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """A map over `outer` elements of a map over `inner` ones of reductions of `length` pairs.
+
+    `words` are the choices that select it, and `steps` lead to it from the stage with its epilogue
+    fused in. `extends` says whether zeros behind both arrays of a pair change no reduction.
+    """
+
+    words: Choices
+    steps: Strategy
+    outer: int
+    inner: int
+    length: int
+    extends: bool
+
+    def choices(self) -> Iterator[Choices]:
+        """How maps and reductions are cut where no size divides them, and the number of buffers."""
+        uneven = self.length % 2 == 1 or is_indivisible(self.length)
+        chunks = ("even", "padded") if self.extends and uneven else ("even",)
+        own = {name: (word,) for name, word in self.words}
+        adjacent = (LANES, OUTER) in self.words
+        tail = tails((self.inner, self.outer), lanes=adjacent)
+        for words in product(**own, chunks=chunks, buffers=("1", "2"), **tail):
+            made = dict(words)
+            if made["buffers"] == "1" or made["chunks"] == "padded" or self.length % 2 == 0:
+                yield words
 
 
 @dataclass(frozen=True)
 class Cooperative:
-    """A map over `outer` elements of a map over `inner` ones of reductions of `length` pairs."""
+    """The tiles of a program: as it is written, then in other forms, if any is better."""
 
-    outer: int
-    inner: int
-    length: int
+    forms: tuple[Tiles, ...]
+
+    def form(self, choices: dict[str, str]) -> Tiles:
+        """The form that choices select."""
+        own = choices.items()
+        return next(form for form in reversed(self.forms) if own >= set(form.words))
 
     def choices(self) -> Iterator[Choices]:
-        """How the maps are cut where no tile divides them."""
-        yield from product(**tails((self.inner, self.outer)))
+        """The choices of each form.
+
+        If the outer map makes adjacent results, the columns of a tile may be over it
+        (`lanes=outer`), also as one map over all points of an image that is read point by point
+        (`flat=yes`). Arrays of a pair may be padded with zeros to whole chunks (`chunks=padded`),
+        and chunks may be copied to two buffers in turns (`buffers=2`).
+        """
+        for form in self.forms:
+            yield from form.choices()
 
     def inside(self, _memory: str) -> Iterator[Choices]:
         """None: this form takes several work-items."""
         yield from ()
 
-    def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
-        """The sides of a tile and of a block, and the length of a chunk."""
+    def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """The sides of a tile and of a block, the length of a chunk, vectors, and gaps."""
+        form = self.form(choices)
         return (
-            Parameter("tile0", 1, self.outer, "rows of a work-group's tile of results"),
-            Parameter("tile1", 1, self.inner, "columns of a work-group's tile of results"),
-            Parameter("sigma", 1, self.outer, "rows of a work-item's block of results"),
-            Parameter("kappa", 1, self.inner, "columns of a work-item's block of results"),
-            Parameter("chunk", 1, self.length, "elements of a reduction in local memory at a time"),
+            Parameter("tile0", 1, form.outer, "rows of a work-group's tile of results"),
+            Parameter("tile1", 1, form.inner, "columns of a work-group's tile of results"),
+            Parameter("sigma", 1, form.outer, "rows of a work-item's block of results"),
+            Parameter("kappa", 1, form.inner, "columns of a work-item's block of results"),
+            Parameter("chunk", 1, form.length, "elements of a reduction in local memory at a time"),
+            Parameter("v", 1, MAX_LANES, "vector width over the columns of a block"),
+            Parameter("gap", 0, WIDEST_GAP, "unused elements of local memory behind a block"),
         )
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """`cooperative`."""
-        tail = choices.get("tail", "none")
-        down, right, tall, wide, chunk = (
-            sizes[n].nat for n in ("tile0", "tile1", "sigma", "kappa", "chunk")
+        form, tail = self.form(choices), choices.get("tail", "none")
+        adjacent = (LANES, OUTER) in form.words
+        tiling = Tiling(
+            tile=(sizes["tile0"].nat, sizes["tile1"].nat),
+            block=(sizes["sigma"].nat, sizes["kappa"].nat),
+            chunk=sizes["chunk"].nat,
+            width=sizes["v"].nat,
+            gap=sizes["gap"].nat,
+            padded=choices["chunks"] == "padded",
+            buffers=int(choices["buffers"]),
+            cuts=(cut_of(form.inner, tail, lanes=adjacent), cut_of(form.outer, tail)),
         )
-        cuts = cut_of(self.inner, tail), cut_of(self.outer, tail)
-        return cooperative(Tiling((down, right), (tall, wide), chunk, cuts))
+        return seq(INWARD, form.steps, cooperative(tiling))
 
 
 def match(program: Program) -> Cooperative | str:
     """The map of a map of reductions that makes the result, if they reduce pairs of two arrays."""
-    made = OPERANDS(program.body.body)
-    body = program.body.body if isinstance(made, Failure) else made.expr
-    if not is_one_kernel(body):
+    body = with_epilogues(program.body.body)
+    if next(stages(body), None) is not None:
+        return "a map of folds is not read element by element"
+    if next(invariant(body), None) is not None:
+        return "a map of folds is recomputed for each result"
+    written = tiles_in(body, (), identity)
+    if isinstance(written, str):
+        return written
+    forms: list[Tiles | str] = [written]
+    if adjacent_map(body) == block_of(body):
+        lanes = (LANES, OUTER)
+        forms.append(tiles_in(body, (lanes,), EXCHANGED))
+        forms.append(tiles_in(body, (("flat", "yes"), lanes), FLAT))
+    return Cooperative(tuple(form for form in forms if not isinstance(form, str)))
+
+
+def tiles_in(body: Expr, words: Choices, steps: Strategy) -> Tiles | str:
+    """The form of a program's body after some steps, or why it has none."""
+    result = seq(steps, OPERANDS)(body)
+    if isinstance(result, Failure):
+        return str(result)
+    body = result.expr
+    named = any(is_let(part) for _, part in outside_functions(body))
+    if not makes_array(body) or folds_arrays(body) or named:
         return "the result is not made in one kernel"
     path = block_of(body)
     if path is None:
         return "the result is not a map of maps of reductions that read the same for each element"
-    if len(path) > MOST_AROUND:
+    if sum(working_map(at(body, path[:k])) for k in range(len(path))) > MOST_AROUND:
         return "more than one map is around the map of maps of reductions"
     block = at(body, path)
     pairs = reduced_pair(block)
     if pairs is None:
         return "the reductions do not read pairs of an array of the row and one of the column"
-    return Cooperative(outer_length(block), outer_length(body_of(block)), outer_length(pairs))
+    lengths = outer_length(block), outer_length(body_of(block)), outer_length(pairs)
+    extends = not isinstance(in_whole_chunks(var("chunk", 1))(body), Failure)
+    return Tiles(words, steps, *lengths, extends)
 
 
 COOPERATIVE = Family(

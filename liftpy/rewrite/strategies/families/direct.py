@@ -154,7 +154,7 @@ class Direct:
         padding = store_padding(choices["pad"])
         loops = _ORDERED if LOOPS in choices else identity
         sums = summed(sizes["strip"].nat) if "strip" in sizes else identity
-        return seq(_INWARD, block.steps, loops, sums, stored, blocks, padding, stored_so(choices))
+        return seq(INWARD, block.steps, loops, sums, stored, blocks, padding, stored_so(choices))
 
 
 def match(program: Program) -> Direct | str:
@@ -171,8 +171,8 @@ def match(program: Program) -> Direct | str:
     if adjacent_map(body) == block_of(body):
         # In vectors, other maps would store each lane apart.
         lanes = (LANES, OUTER)
-        forms.append(block_in(program, body, (lanes,), _EXCHANGED))
-        forms.append(block_in(program, body, (("flat", "yes"), lanes), _FLAT))
+        forms.append(block_in(program, body, (lanes,), EXCHANGED))
+        forms.append(block_in(program, body, (("flat", "yes"), lanes), FLAT))
     return Direct(program, (written, *(form for form in forms if form)))
 
 
@@ -250,9 +250,9 @@ def reordered(body: Expr) -> Result:
 
 
 _ORDERED = remembered(reordered)
-_EXCHANGED = remembered(exchange_maps)
-_FLAT = remembered(seq(points, exchange_maps))
-_INWARD = remembered(folds_inward)
+EXCHANGED = remembered(exchange_maps)
+FLAT = remembered(seq(points, exchange_maps))
+INWARD = remembered(folds_inward)
 
 DIRECT = Family(
     "direct",

@@ -1,0 +1,208 @@
+"""Forms of the family `cooperative`: epilogues, padded chunks, vectors, gaps, two buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.errors import ConstraintRefused
+from liftpy.explore.exploring import candidate_of
+from liftpy.explore.space.candidate import Candidate
+from liftpy.ir.expr import Program
+from liftpy.kernels.chain import chain
+from liftpy.language.text.program import parse
+from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate, compile_program
+from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
+from liftpy.workloads import Convolution, convolution
+from tests.fuzz.judge import misjudged
+from tests.oclgrind import check_all_under_oclgrind
+
+SUM = "zip(row, c) |> map(mul) |> reduce(add, 0)"
+A, B = "a: [6][11]f32", "b: [11][14]f32"
+SCALED = f"""
+def scaled({A}, {B}, d: [6]f32, g: [14]f32) =
+  zip(a, d) |> map((row, e) => zip(b |> transpose, g) |> map((c, h) => max(({SUM}) * e + h, 0)))
+"""
+ADDED = f"""
+def added({A}, {B}, c: [6][14]f32) =
+  zip(a |> map(row => b |> transpose |> map(c => {SUM})), c)
+    |> map((r, s) => zip(r, s) |> map((x, y) => 2 * x + y))
+"""
+ORDER = f"""
+def order({A}, {B}) =
+  b |> map(map(x => x * 2)) |> transpose |> map(c => a |> map(map(x => max(x, 0))) |> map(row =>
+    zip(c, row) |> map(mul) |> reduce(add, 0) |> (s => s * s)))
+"""
+HALVES = f"""
+def halves({A.replace("f32", "f16")}, {B.replace("f32", "f16")}) =
+  a |> map(row => b |> transpose |> map(c =>
+    zip(row, c) |> map((x, y) => f32(x) * f32(y)) |> reduce(add, 0)))
+"""
+LEAST = f"""
+def least({A}, {B}) =
+  a |> map(row => b |> transpose |> map(c =>
+    zip(row, c) |> map((x, y) => max(x, y)) |> reduce((s, x) => min(s, x), inf)))
+"""
+SMALL = {"tile0": 6, "tile1": 14, "sigma": 2, "kappa": 2, "chunk": 11, "v": 2, "gap": 0}
+PADDED = {"chunks": "padded", "chunk": 4}
+LAYER = Convolution(3, 4, 6, 5, (3, 3), (1, 1), (1, 1, 1, 1), layout="nchw")
+POINTS = Convolution(6, 3, 4, 5, (1, 1), (1, 1), (0, 0, 0, 0), layout="nchw")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program and a candidate of it."""
+
+    program: Program
+    settings: Mapping[str, str | int] = field(default_factory=dict)
+
+    @property
+    def candidate(self) -> Candidate:
+        """The candidate."""
+        settings = {"family": "cooperative", **SMALL, **self.settings}
+        return candidate_of(self.program, DEFAULT_DEVICE, settings)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Arrays of small integers, neighbours of which differ, so that sums are exact."""
+        made = {}
+        for k, p in enumerate(self.program.params):
+            shape = tuple(map(int, p.type.shape))  # pyright: ignore[reportAttributeAccessIssue]
+            numbers = (np.arange(np.prod(shape)) * 7 + k) % 23 - 11
+            made[p.name] = numbers.reshape(shape).astype(
+                np.float16 if "f16" in str(p.type) else "f"
+            )
+        return made
+
+    @property
+    def expected(self) -> np.ndarray:
+        """The result in float64."""
+        given = [x.astype(np.float64) for x in self.arrays.values()]
+        return REFERENCES[self.program.name](*given)
+
+
+def correlated(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A convolution with channels first, its images padded so that it keeps their sizes."""
+    high, wide = (k // 2 for k in w.shape[2:])
+    padded = np.pad(x, ((0, 0), (high, high), (wide, wide)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, w.shape[2:], axis=(1, 2))
+    return np.einsum("cijhw,kchw->kij", windows, w) + b[:, None, None]
+
+
+REFERENCES = {
+    "scaled": lambda a, b, d, g: np.maximum((a @ b) * d[:, None] + g, 0),
+    "added": lambda a, b, c: 2 * (a @ b) + c,
+    "order": lambda a, b: ((np.maximum(a, 0) @ (2 * b)) ** 2).T,
+    "halves": lambda a, b: a @ b,
+    "least": lambda a, b: np.maximum(a[:, :, None], b).min(axis=1),
+    "layer": correlated,
+    "points": correlated,
+}
+TURNED = {"tile0": 14, "tile1": 6, "sigma": 7, "kappa": 3, "v": 1}
+OUTER = {"lanes": "outer", "tile0": 5, "sigma": 1, "kappa": 2}
+CASES = {
+    "a factor of rows, a bias of columns": Case(parse(SCALED), {"gap": 1}),
+    "a bias, two buffers": Case(parse(SCALED), {**PADDED, "buffers": "2", "chunk": 3}),
+    "a residual": Case(parse(ADDED), PADDED),
+    "a residual, overlapping tiles": Case(
+        parse(ADDED.replace("[6]", "[19]").replace("[14]", "[23]")),
+        {"tail": "overlap", "tile0": 4, "tile1": 12, "kappa": 4, "v": 4, "gap": 1},
+    ),
+    "operands swapped, prologues": Case(parse(ORDER), {**TURNED, **PADDED}),
+    "halves": Case(parse(HALVES), {**PADDED, "gap": 2, "buffers": "2", "chunk": 2}),
+    "no sum": Case(parse(LEAST), {"gap": 3}),
+    "channels first": Case(
+        convolution(LAYER, "layer"), {**OUTER, **PADDED, "tile1": 6, "chunk": 8, "buffers": "2"}
+    ),
+    "channels first, kernels adjacent": Case(
+        convolution(LAYER, "layer"), {"tile0": 6, "tile1": 5, "kappa": 5, "v": 1, "chunk": 9}
+    ),
+    "points": Case(
+        convolution(POINTS, "points"),
+        {**OUTER, "flat": "yes", "tile1": 12, "kappa": 4, "v": 4, "chunk": 3, "buffers": "2"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_each_form_is_right(runtime: Device, name: str) -> None:
+    case = CASES[name]
+    if name == "halves" and "cl_khr_fp16" not in runtime.extensions:
+        pytest.skip(f"{runtime.name} has no f16")
+    module = compile_candidate(case.candidate.skeleton, case.candidate.assignment)
+    with Session(runtime) as session, session.load(module) as loaded:
+        constants = {b.name for b in module.buffers if b.role == "constant"}
+        loaded.set_constants({n: a for n, a in case.arrays.items() if n in constants})
+        given = {n: a for n, a in case.arrays.items() if n not in constants}
+        got = loaded.run(given, poison=True)
+    np.testing.assert_array_equal(got, case.expected)
+
+
+@pytest.mark.oclgrind
+def test_oclgrind_has_no_complaint() -> None:
+    """Oclgrind has no f16."""
+    cases = [case for name, case in CASES.items() if name != "halves"]
+    jobs = []
+    for case in cases:
+        candidate = case.candidate
+        jobs.append((compile_candidate(candidate.skeleton, candidate.assignment), case.arrays))
+    for case, (got, complaints) in zip(cases, check_all_under_oclgrind(jobs), strict=True):
+        assert complaints == [], case.candidate.label
+        np.testing.assert_array_equal(got, case.expected, err_msg=case.candidate.label)
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_one_kernel_within_the_bound_on_its_code(name: str) -> None:
+    """The accumulators of a block are all that a work-item holds, in both turns of two buffers."""
+    candidate = CASES[name].candidate
+    sizes = {k: v for k, v in candidate.assignment.items() if isinstance(v, int)}
+    made = compile_program(candidate.skeleton.at(sizes))
+    assert misjudged(chain(candidate.skeleton.program), sizes, made) == ""
+    assert len(made.module.launches) == 1
+    assert made.module.memory.private == 4 * sizes["sigma"] * sizes["kappa"]
+
+
+def test_two_buffers_need_one_barrier_for_a_chunk() -> None:
+    one, two = (
+        compile_candidate(c.skeleton, c.assignment).source
+        for c in (
+            Case(parse(ADDED), {**PADDED, "buffers": buffers, "chunk": 3}).candidate
+            for buffers in ("1", "2")
+        )
+    )
+    assert one.count("barrier(") == 2  # in each chunk
+    assert two.count("barrier(") == 2  # in each pair of chunks
+    assert "i0 < 4" in one
+    assert "i0 < 2" in two
+
+
+def test_blocks_are_loaded_from_local_memory_in_vectors() -> None:
+    candidate = Case(parse(ADDED), {"kappa": 14, "v": 2, "sigma": 1}).candidate
+    source = compile_candidate(candidate.skeleton, candidate.assignment).source
+    assert "vload2(0, &l1[" in source
+    assert "vload2(0, &c[" in source
+    assert source.count("vstore2(") == 7
+    assert "float2 acc0_0" in source
+
+
+def test_only_sums_of_what_is_0_for_zeros_are_padded() -> None:
+    def chunks(text: str) -> set[str]:
+        found = skeletons_of(FAMILIES["cooperative"], parse(text))
+        assert not isinstance(found, str), found
+        return {s.words["chunks"] for s in found}
+
+    assert chunks(ADDED) == {"even", "padded"}
+    assert chunks(ADDED.replace("mul", "(x, y) => abs(x - y)")) == {"even", "padded"}
+    assert chunks(ADDED.replace("mul", "(x, y) => x * y + 1")) == {"even"}
+    assert chunks(LEAST) == {"even"}
+    assert chunks(ADDED.replace("[11]", "[12]")) == {"even"}  # 4 divides it
+
+
+def test_a_chunk_that_does_not_divide_needs_padding() -> None:
+    with pytest.raises(ConstraintRefused, match="chunk"):
+        _ = Case(parse(ADDED), {"chunk": 4, "chunks": "even"}).candidate
