@@ -49,6 +49,7 @@ LAWS: dict[str, str] = {
     "join_introduction: xss for split at the top": UNDONE,
     "pad_introduction: xs for pad at the top": UNDONE,
     "split_in_two: xs for concat at the top": UNDONE,
+    "uncover_introduction: xs for uncover at the top": UNDONE,
     "let_introduction: v for x at 1.0": BOUND,
     "let_of_let: v for x at 1.0.0": BOUND,
     "let_of_two: v for x at 1.1.0": BOUND,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from liftpy.ir.expr import Expr, FunCall, Get, Param
 from liftpy.ir.walk import at, children, every_part
-from liftpy.primitives import Join, Map, Pad, Split, Transpose, Zip
+from liftpy.primitives import Join, Map, Pad, Split, Transpose, Uncover, Zip
 from liftpy.primitives.work import is_layout
 from liftpy.rewrite.strategies.epilogue import (
     ZIP_OF_MAP,
@@ -222,6 +222,14 @@ def past_zip(source: FunCall, leads: Predicate) -> Strategy:
                 at_path((0, 1), cut),
                 at_path((0,), rule("zip_of_joins")),
                 rule("map_of_join"),
+                at_path((0,), seq(rule("map_fusion"), again)),
+            )
+        case Uncover():
+            _, size, *_ = array_type(part.args[0]).shape
+            return seq(
+                at_path((0, 1), rule("uncover_introduction", m=size)),
+                at_path((0,), rule("zip_of_uncovers")),
+                rule("map_of_uncover"),
                 at_path((0,), seq(rule("map_fusion"), again)),
             )
         case Pad(left, right) if keeps_each(part):

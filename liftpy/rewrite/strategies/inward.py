@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from liftpy.ir.expr import Expr, FunCall, Function, FunVar, Param
 from liftpy.primitives import Layout, Map
 from liftpy.rewrite.rule import Rule
-from liftpy.rewrite.rules import border, pad, parts, rules_of, slide, split_join, transpose
+from liftpy.rewrite.rules import border, cover, pad, parts, rules_of, slide, split_join, transpose
 from liftpy.rewrite.strategy import Failure, Result, choose, rule
 
 
@@ -52,7 +52,7 @@ def laws() -> Mapping[type[Function], tuple[str, ...]]:
     return found
 
 
-LAYOUTS = (split_join, slide, pad, border, parts, transpose)
+LAYOUTS = (split_join, slide, pad, border, parts, cover, transpose)
 """The families of laws about layouts."""
 
 
