@@ -213,6 +213,25 @@ def test_a_result_that_two_tiles_have_is_stored_once(sides, word: str) -> None:
         assert unproved(compile_program(skeleton.at({})).optimized) == []
 
 
+BY_CLASSES = [
+    (Case((5, 7), 3, 2, (3, 3), 37), "2x2"),
+    (Case((13, 6), 2, 3, (5, 5), 38, "nchw"), "2x2+overlap"),
+    (Case((17,), 2, 3, (3,), 39), "4+overlap"),
+    (Case((9, 4), 1, 2, (4, 4), 40), "4x4"),
+]
+
+
+@pytest.mark.parametrize(
+    "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
+)
+@pytest.mark.parametrize(("case", "word"), BY_CLASSES, ids=str)
+def test_tiles_by_classes_of_the_border_are_right_within_the_bound(runtime, case, word) -> None:
+    fixed = {WINOGRAD: (word,), "inputs": (STORED,), "inputs.pad": ("classes",)}
+    (candidate,) = space_of(case.program, runtime, fixed=fixed).sample(1, case.seed)
+    with contextlib.closing(Kernel(candidate, runtime)) as kernel:
+        assert np.abs(kernel(*case.arrays) - case.expected).max() <= case.allowed(word)
+
+
 def test_a_hybrid_computes_whole_tiles_and_the_rest_apart() -> None:
     """12 x 12 of 13 x 13 results in 2 x 2 tiles of 64 points; a column of 12, and a row of 13."""
     stages = stages_of(Case((13, 13), 2, 3, (3, 3), 29), "6x6+direct")

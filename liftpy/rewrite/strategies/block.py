@@ -323,7 +323,8 @@ def store_padding(part: str) -> Strategy:
     """Store the padded array before it is used: all of it, its padded columns, or nothing.
 
     `copy` makes every later access plain; `columns` leaves the tests of row bounds; `fused` leaves
-    all tests of bounds. `windows` stores the windows of the padded array, with an element repeated
+    all tests of bounds, and so does `classes`, which gives the kernel a version for each class of
+    border. `windows` stores the windows of the padded array, with an element repeated
     in each window that contains it: for a convolution this is im2col, and what remains is a matrix
     product.
     """
@@ -335,6 +336,8 @@ def store_padding(part: str) -> Strategy:
             return outermost(where(is_windows, copy_kernel(), "windows"))(expr)
         for path, candidate in top_down(expr):
             if is_padding(candidate) and candidate.free <= expr.free:
+                if part == "classes":
+                    return at_path(path, rule("by_classes"))(expr)
                 if part == "copy":
                     return at_path(path, copy_kernel())(expr)
                 return at_path(path, seq(columns_first(), at_path((0,), copy_kernel())))(expr)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from liftpy.ir.expr import Expr, FunCall, Program
 from liftpy.ir.types import ArrayType, size_bytes
 from liftpy.ir.walk import every_part
-from liftpy.primitives import Map, Slide
+from liftpy.primitives import Map, Pad, Slide
 from liftpy.rewrite.strategies.block import columns_first, is_indivisible
 from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.lower import exposed
@@ -30,6 +30,22 @@ def paddings(body: Expr) -> tuple[str, ...]:
     if first == body and both:  # the result itself is the padded or cropped input
         return ("fused",)
     return ("fused", "columns", "copy") if columns else ("fused", "copy")
+
+
+def guarded(body: Expr) -> tuple[str, ...]:
+    """`paddings`, with `classes` after `fused` if reads of the padded input have guards.
+
+    A kernel with `classes` has a version for each class of border.
+    """
+    fused, *stored = paddings(body)
+    added = (
+        n
+        for e in every_part(body)
+        if isinstance(e, FunCall) and isinstance(e.fun, Pad)
+        for n in (e.fun.left, e.fun.right)
+    )
+    some = bool(stored) and any((n.bounds[0] or 0) > 0 for n in added)
+    return (fused, "classes", *stored) if some else (fused, *stored)
 
 
 def stored_views(body: Expr) -> tuple[str, ...]:
