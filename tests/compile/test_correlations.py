@@ -202,6 +202,18 @@ def test_tiles_overlap_only_if_one_is_partial_and_all_fit(sides, word: str) -> N
     assert f"{word}+overlap" not in found
 
 
+def test_tiles_have_classes_only_if_the_array_is_padded() -> None:
+    """Also if it is padded in a map over images, where no padded copy can be stored."""
+    batch = stages_of(Case((5, 7), 1, 2, (3, 3), 41, "nchw", batch=2), "2x2")["inputs"]
+    assert pads_of(batch) == {"fused", "classes"}
+    assert pads_of(stages_of(Case((4, 7), 1, 2, (2, 2), 42), "2x2+overlap")["inputs"]) == {"fused"}
+
+
+def pads_of(stage: Stage) -> set[str]:
+    """The words of the choice `pad` of straight-line code for a stage."""
+    return {skeleton.words["pad"] for skeleton in skeletons_of(FAMILIES["small"], stage.canonical)}
+
+
 @pytest.mark.parametrize(("sides", "word"), [((5, 6), "4x4"), ((11,), "4")])
 def test_a_result_that_two_tiles_have_is_stored_once(sides, word: str) -> None:
     """It is proved that no element has two writers, in each mapping of the last step."""
@@ -320,7 +332,8 @@ def p(x: [10][11][3]{t}, const w: [4][{r}][{r}][3]{t}) =
 
 def test_a_program_without_padding_or_bias_has_the_forms() -> None:
     found = {word for word, _ in forms(DENSE.format(t="f32", r=3, s=1, f="mul"))}
-    assert found == {*ROWS, *SQUARES, "4x6", "4x4+flat"}  # of 8 x 9 results
+    overlaps = {f"{word}+overlap" for word in SQUARES}
+    assert found == {*ROWS, *SQUARES, *overlaps, "4x6", "4x4+flat"}  # of 8 x 9 results
 
 
 @pytest.mark.parametrize(
@@ -348,7 +361,7 @@ def test_a_rectifier_takes_no_stage() -> None:
                 key = words[WINOGRAD], words[NAMED[0]], words.get("stage1", "")
                 found[key] = [stage.name for stage in made.stages]
     plain = {key: names for key, names in found.items() if not key[-1]}
-    assert len(found) == 3 * len(plain) == 33
+    assert len(found) == 3 * len(plain) == 39
     for (*form, _), names in plain.items():
         assert found[*form, "fused"] == names
         assert found[*form, STORED] == [*names[:-1], "stage1", "result"]

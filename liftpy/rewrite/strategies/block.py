@@ -18,7 +18,7 @@ from functools import lru_cache
 from liftpy.ir.expr import Expr, FunCall, Get, Param
 from liftpy.ir.nat import NatLike, var
 from liftpy.ir.walk import Path, at, children, top_down
-from liftpy.primitives import Cover, Join, Map, Split, Uncover, Zip
+from liftpy.primitives import Cover, Join, Map, Pad, Split, Uncover, Zip
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.strategies.epilogue import cut_parts, reductions_apart
 from liftpy.rewrite.strategies.inward import past
@@ -319,6 +319,13 @@ def columns_first() -> Strategy:
     return choose(rule("pad_exchange_back"), past)
 
 
+def is_border(expr: Expr) -> bool:
+    """Whether a call adds elements to an array that are read behind a guard."""
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Pad):
+        return False
+    return any((n.bounds[0] or 0) > 0 for n in (expr.fun.left, expr.fun.right))
+
+
 def store_padding(part: str) -> Strategy:
     """Store the padded array before it is used: all of it, its padded columns, or nothing.
 
@@ -332,12 +339,12 @@ def store_padding(part: str) -> Strategy:
     def run(expr: Expr) -> Result:
         if part == "fused":
             return Success(expr)
+        if part == "classes":
+            return outermost(where(is_border, rule("by_classes"), "padding"))(expr)
         if part == "windows":
             return outermost(where(is_windows, copy_kernel(), "windows"))(expr)
         for path, candidate in top_down(expr):
             if is_padding(candidate) and candidate.free <= expr.free:
-                if part == "classes":
-                    return at_path(path, rule("by_classes"))(expr)
                 if part == "copy":
                     return at_path(path, copy_kernel())(expr)
                 return at_path(path, seq(columns_first(), at_path((0,), copy_kernel())))(expr)

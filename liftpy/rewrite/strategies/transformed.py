@@ -59,6 +59,9 @@ from liftpy.rewrite.strategy import (
     where,
 )
 
+OVERLAP = "+overlap"
+"""The end of the words of tiles that overlap."""
+
 NAMED = ("inputs", "filters", "products")
 """The values between the steps."""
 
@@ -159,8 +162,8 @@ TILES: dict[str, tuple[Callable[[int, int], Tiling], ...]] = {
     "{m}": (line, each_line),
     "{m}x{m}+direct": (whole_square,),
     "{m}x{m}+flat": (flat_square,),
-    "{m}x{m}+overlap": (overlap_square,),
-    "{m}+overlap": (overlap_line,),
+    "{m}x{m}" + OVERLAP: (overlap_square,),
+    "{m}" + OVERLAP: (overlap_line,),
 }
 """The tilings by the form of their word; m is the number of results in a dimension."""
 

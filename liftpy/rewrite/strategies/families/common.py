@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from liftpy.ir.expr import Expr, FunCall, Program
 from liftpy.ir.types import ArrayType, size_bytes
 from liftpy.ir.walk import every_part
-from liftpy.primitives import Map, Pad, Slide
-from liftpy.rewrite.strategies.block import columns_first, is_indivisible
+from liftpy.primitives import Map, Slide
+from liftpy.rewrite.strategies.block import columns_first, is_border, is_indivisible
 from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.lower import exposed
 from liftpy.rewrite.strategies.shapes import array_type, is_padding, is_windows, longest
@@ -33,19 +33,14 @@ def paddings(body: Expr) -> tuple[str, ...]:
 
 
 def guarded(body: Expr) -> tuple[str, ...]:
-    """`paddings`, with `classes` after `fused` if reads of the padded input have guards.
+    """`paddings`, with `classes` after `fused` if the code has guards of padding.
 
     A kernel with `classes` has a version for each class of border.
     """
     fused, *stored = paddings(body)
-    added = (
-        n
-        for e in every_part(body)
-        if isinstance(e, FunCall) and isinstance(e.fun, Pad)
-        for n in (e.fun.left, e.fun.right)
+    return (
+        (fused, "classes", *stored) if any(map(is_border, every_part(body))) else (fused, *stored)
     )
-    some = bool(stored) and any((n.bounds[0] or 0) > 0 for n in added)
-    return (fused, "classes", *stored) if some else (fused, *stored)
 
 
 def stored_views(body: Expr) -> tuple[str, ...]:
