@@ -118,7 +118,7 @@ class Axis:
 
     def loops(self, s: For) -> list[For] | None:
         """A loop for each class; None if its iterations do not take the classes in order."""
-        if s.first != 0 or s.step != 1 or self.place.names() != {s.counter}:
+        if s.first != 0 or s.step != 1 or self.place.names() != frozenset((s.counter,)):
             return None
         values = [self.place.value({s.counter: k}) for k in range(s.bound)]
         if values != sorted(values):
@@ -142,7 +142,11 @@ def class_of(
     bounded = {t for t in cut if t.bound is not None}
     failing = (below - bounded) | (above & bounded)
     here = {t: RangeTest(t.index - place + least, t.bound) for t in cut.keys() - below - above}
-    return Class(least, values[end - 1], Given(frozenset((below | above) - failing), failing, here))
+    return Class(
+        least,
+        values[end - 1],
+        Given(frozenset((below | above) - failing), frozenset(failing), here),
+    )
 
 
 def mixed(test: RangeTest, place: Nat, values: Sequence[int]) -> tuple[int, int] | None:

@@ -177,8 +177,8 @@ def windows_in_local(size: Nat) -> Strategy:
 
     Windows have one or two dimensions; `size` is the side of a tile.
     """
-    tiles = disjoint(size)
-    tiled = choose(tile_windows(tiles, tiles), tile_line(tiles))
+    own = disjoint(size)
+    tiled = choose(tile_windows(own, own), tile_line(own))
     windows = where(is_window_map, tiled, "map over windows")
 
     def tiles(expr: Expr) -> Result:
