@@ -71,7 +71,8 @@ class Zeros:
                 yield replace(s, value=self.value(value))
             case For(body=body):
                 self.forget(body)
-                yield replace(s, body=Zeros(self.names, {*self.registers}).block(body))
+                if made := Zeros(self.names, {*self.registers}).block(body):
+                    yield replace(s, body=made)
             case If(condition, then, otherwise):
                 parts = (Zeros(self.names, {*self.registers}).block(b) for b in (then, otherwise))
                 yield If(condition, *parts)

@@ -243,6 +243,10 @@ def test_a_register_is_known_until_it_is_stored_to() -> None:
     assert without_zeros(Block((zero, loop))) == Block((zero, loop))
 
 
+def test_a_loop_in_which_nothing_is_left_is_left_out() -> None:
+    assert without_zeros(Block((For("i", 0, 2, 1, Block((Let("x", ZERO),))),))) == Block()
+
+
 def test_a_variable_of_zero_is_not_declared() -> None:
     block = Block((Let("x", ZERO), Let("y", operated("+", X, R[0])), Store(R[1], Name("y", F32))))
     assert without_zeros(block) == Block((Let("y", R[0]), Store(R[1], Name("y", F32))))
