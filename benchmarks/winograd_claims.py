@@ -12,7 +12,8 @@ memory           The bytes of transformed kernels, transformed tiles and product
                  relative to those along the rows only, from the buffers of compiled candidates.
 operations       The additions of the transforms, flat and separable, alone and with shared sums.
 borders          The classes of tiles of an image: tiles for which the same guards hold in the
-                 emitted kernel that transforms them.
+                 emitted kernel that transforms them; and the versions of that kernel's code with
+                 `pad=classes`.
 depthwise        The operations of F(m, r) for each multiply-add of the direct form, for a depthwise
                  convolution: the products, and the transforms of a tile and of its results. The
                  ratio is at least 1, so the direct form takes the fewest operations.
@@ -32,9 +33,20 @@ from math import prod
 from liftpy.ir.expr import Program
 from liftpy.language.text.program import parse
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.tree import Block, Dot, For, If, Let, Operate, Store, Value, values_in
+from liftpy.loops.tree import (
+    Block,
+    Dot,
+    For,
+    If,
+    Let,
+    Operate,
+    Store,
+    Value,
+    statements_in,
+    values_in,
+)
 from liftpy.loops.unswitch import tests_in
-from liftpy.pipeline import compile_program
+from liftpy.pipeline import Compilation, compile_program
 from liftpy.rewrite.partition import WINOGRAD, Partition, Stage, partitions
 from liftpy.rewrite.rules.correlation import SIZES, triple
 from liftpy.rewrite.skeleton import Skeleton
@@ -307,11 +319,8 @@ def overhangs(side: int, m: int, r: int) -> set[tuple[int, int]]:
     return {(max(0, -k), max(0, k + m + r - 1 - side)) for k in starts}
 
 
-def guarded(side: int, m: int, r: int) -> int:
-    """The number of classes of tiles of a padded image: those with the same guards that hold.
-
-    The guards are those of the emitted kernel, in which a work-item transforms a tile.
-    """
+def tiles_kernel(side: int, m: int, r: int, pad: str) -> Compilation:
+    """The kernel in which a work-item transforms a tile of a padded image of side x side."""
     before, after = r // 2, r - 1 - r // 2
     program = parse(f"""
     def p(x: [{side}][{side}][1]f32, const w: [1][{r}][{r}][1]f32) =
@@ -323,11 +332,27 @@ def guarded(side: int, m: int, r: int) -> int:
     form = next(f for f in partitions(program) if is_stored(f, f"{m}x{m}"))
     inputs = next(stage for stage in form.stages if stage.name == "inputs")
     made = skeletons_of(SMALL, inputs.canonical)
-    skeleton = next(s for s in made if {"pad=fused", "map=glb0.seq.seq"} <= {*words_of(s)})
-    (kernel,) = compile_program(skeleton.at({})).optimized
+    skeleton = next(s for s in made if {f"pad={pad}", "map=glb0.seq.seq"} <= {*words_of(s)})
+    return compile_program(skeleton.at({}))
+
+
+def guarded(side: int, m: int, r: int) -> int:
+    """The number of classes of tiles: those with the same guards of the kernel that hold."""
+    (kernel,) = tiles_kernel(side, m, r, "fused").optimized
     ((tile, count),) = kernel.ranges.items()
     tests = {*tests_in(kernel.block)}
     return len({tuple(t.room.value({tile: k}) >= 0 for t in tests) for k in range(count)})
+
+
+def versions(side: int, m: int, r: int) -> int:
+    """The number of versions of the code for a tile, in the kernel that has one for each class."""
+
+    def stores(kernel: LoopKernel) -> int:
+        every = (s for s in statements_in(kernel.block) if isinstance(s, Store))
+        return sum(s.cell.memory.space == "global" for s in every)
+
+    made = tiles_kernel(side, m, r, "classes")
+    return stores(made.optimized[0]) // stores(made.loops[0])
 
 
 def words_of(skeleton: Skeleton) -> list[str]:
@@ -338,9 +363,10 @@ def words_of(skeleton: Skeleton) -> list[str]:
 def borders(sizes: Iterable[tuple[int, int]] = CLASSES, side: int = 24) -> Iterator[Row]:
     """The classes of tiles of an image of side x side."""
     for m, r in sizes:
-        found = guarded(side, m, r)
-        holds = found == CLASSES[m, r] == len(overhangs(side, m, r)) ** 2
-        yield Row(f"F({m}, {r}), {side} x {side}", CLASSES[m, r], found, holds)
+        for name, found in {"": guarded, ", versions": versions}.items():
+            counted = found(side, m, r)
+            holds = counted == CLASSES[m, r] == len(overhangs(side, m, r)) ** 2
+            yield Row(f"F({m}, {r}), {side} x {side}{name}", CLASSES[m, r], counted, holds)
 
 
 # --- depthwise ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from liftpy.errors import ConstraintRefused
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.loops.barriers import with_needed_barriers
+from liftpy.loops.classes import in_classes
 from liftpy.loops.common import without_common
 from liftpy.loops.fetching import fetched_ahead
 from liftpy.loops.hoisting import hoisted
@@ -39,6 +40,7 @@ PASSES: Passes = MappingProxyType(
         "length": within_length,  # a kernel is shortest here: later passes make versions of loops
         "barriers": lambda code: with_needed_barriers(code.block, code.local_size),
         "merge stores": lambda code: merge_stores(code.block),
+        "classes": in_classes,
         "unswitch": lambda code: unswitched(code.block),
         "silent stores": lambda code: without_silent_stores(code.block),
         "fetch ahead": lambda code: fetched_ahead(code.block),

@@ -25,7 +25,7 @@ different branches.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from liftpy.loops.merge_stores import decided_by
 from liftpy.loops.terms import at_all, turning_point
@@ -164,10 +164,11 @@ def tests_in(block: Block) -> Iterator[RangeTest]:
 
 @dataclass(frozen=True)
 class Given:
-    """Code where some tests hold and others fail."""
+    """Code where some tests hold and others fail, and where others are the same as simpler ones."""
 
     holding: frozenset[RangeTest]
     failing: frozenset[RangeTest] = frozenset()
+    instead: Mapping[RangeTest, RangeTest] = field(default_factory=dict[RangeTest, RangeTest])
 
     def block(self, block: Block) -> Block:
         """A block there."""
@@ -207,4 +208,4 @@ class Given:
 
     def left(self, tests: tuple[RangeTest, ...]) -> tuple[RangeTest, ...]:
         """The tests that are not known to hold."""
-        return tuple(t for t in tests if t not in self.holding)
+        return tuple(self.instead.get(t, t) for t in tests if t not in self.holding)

@@ -1,7 +1,7 @@
 """The primitives: law, type, conditions, meaning and reference of each. No z3, no OpenCL."""
 
 from liftpy.ir.expr import Get, Layout, Primitive, ScalarOp
-from liftpy.primitives.border import PadClamp, PadMirror, PadWrap
+from liftpy.primitives.border import ByClasses, PadClamp, PadMirror, PadWrap
 from liftpy.primitives.concat import Concat, Drop, SplitAt, Take
 from liftpy.primitives.cover import Cover, CoverOnce, Uncover
 from liftpy.primitives.data_index import AnyReduceByIndex, At, ReduceByIndex
@@ -64,6 +64,7 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         PadClamp,
         PadMirror,
         PadWrap,
+        ByClasses,
         Concat,
         SplitAt,
         Take,
@@ -112,6 +113,7 @@ __all__ = [
     "AsScalar",
     "AsVector",
     "At",
+    "ByClasses",
     "Concat",
     "Cover",
     "CoverOnce",

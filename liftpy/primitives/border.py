@@ -1,4 +1,7 @@
-"""`padClamp`, `padMirror`, `padWrap`: add elements of an array before and after it."""
+"""`padClamp`, `padMirror`, `padWrap`: add elements of an array before and after it.
+
+`byClasses` asks for code that distinguishes where such elements are read.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from liftpy.ir.constraint import Constraint, at_least, at_most
-from liftpy.ir.expr import Expr, Lambda, Layout, Param, call
+from liftpy.ir.expr import Expr, Lambda, Layout, Param, Primitive, call
 from liftpy.ir.nat import Nat, greatest, least, nat, var
 from liftpy.ir.pull import Index, Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
@@ -182,3 +185,27 @@ class PadWrap(PadInside):
         before, after = xs * max(0, left), xs * max(0, right)
         whole = before[len(before) - max(0, left) :] + xs + after[: max(0, right)]
         return cropped(whole, left, right)
+
+
+@dataclass(frozen=True)
+class ByClasses(Layout):
+    """The array itself. A kernel that reads it has versions: one for each class of border.
+
+    byClasses : [a]n -> [a]n        element i is xs[i]
+    """
+
+    name: ClassVar[str] = "byClasses"
+    unconditional: ClassVar[str] = "it changes nothing"
+
+    def type_of(self, xs: Type) -> Type:
+        known = array_of(self.name, xs)
+        return ArrayType(known.element, known.length)
+
+    def meaning(self, read: Reader, xs: Pull) -> Value:
+        return Pull(xs.length, lambda i: xs[i])
+
+    def reference(self, xs: list[Any]) -> list[Any]:
+        return list(xs)
+
+    def inverse(self, xs: Type) -> Primitive | None:
+        return ByClasses()

@@ -12,7 +12,7 @@ from liftpy.rewrite.strategies.phases import has_stride, phased
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import is_let, lets, maker, working_map
 from liftpy.rewrite.strategies.share import has_fold_in
-from liftpy.rewrite.strategies.transformed import Tiling, applies, tilings, winograd
+from liftpy.rewrite.strategies.transformed import OVERLAP, Tiling, applies, tilings, winograd
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -42,9 +42,15 @@ def by_tiles(form: Success) -> Iterator[tuple[str, Success]]:
 def forms(
     form: Success, computed: Callable[[Sequence[Tiling]], Strategy]
 ) -> Iterator[tuple[str, Success]]:
-    """The forms in which values are `computed` by one of the tilings of a word, with the word."""
+    """The forms in which values are `computed` by one of the tilings of a word, with the word.
+
+    In a form with tiles that overlap, other values are computed by the same tiles without overlap.
+    """
     for word, shapes in tilings().items():
         other, count = each_value(form, computed(shapes))
+        if count and word.endswith(OVERLAP) and len(values(form)) > 1:
+            disjoint = tilings()[word.removesuffix(OVERLAP)]
+            other, count = each_value(form, computed((*shapes, *disjoint)))
         if count:
             yield word, all_cut(other)
 

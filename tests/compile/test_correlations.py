@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 
 import numpy as np
@@ -11,15 +12,18 @@ import pytest
 import liftpy as lp
 from liftpy.compile import Kernel
 from liftpy.explore.exploring import space_of
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.expr import FunCall, Lambda, Program
+from liftpy.ir.walk import every_part
 from liftpy.language.text.program import parse, show
-from liftpy.pipeline import compile_candidate
+from liftpy.pipeline import compile_candidate, compile_program
+from liftpy.primitives import Pad
 from liftpy.rewrite.algorithms import algorithms_of
 from liftpy.rewrite.by_tiles import also_within, by_tiles, each_value
 from liftpy.rewrite.composition import skeleton_named
 from liftpy.rewrite.cuts import all_cut
 from liftpy.rewrite.partition import HELD, STORED, WINOGRAD, Stage, partitions
 from liftpy.rewrite.rules.correlation import FLAT, SIZES, triple
+from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategies.hybrid import PARTS
 from liftpy.rewrite.strategies.transformed import NAMED, saves, square, whole_square, winograd
 from liftpy.rewrite.strategy import Success
@@ -28,6 +32,7 @@ from liftpy.winograd import linear
 from liftpy.winograd.error import bound_of
 from liftpy.winograd.sharing import applied
 from liftpy.workloads import workload
+from tests.draws import unproved
 from tests.fuzz.correlations import Case, Form, errors
 from tests.staged import of_partition
 from tests.subsample import is_first
@@ -69,8 +74,10 @@ STRIDED = [
 )
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_form_is_right_within_its_bound(runtime, case: Case) -> None:
-    """All forms on the first runtime; two forms of each case on any other."""
-    tried = case.forms
+    """All forms on the first runtime, and of those that overlap one; two forms on any other."""
+    overlaps = {form for form in case.forms if form[0].endswith("+overlap")}
+    one = random.Random(case.seed).sample(sorted(overlaps), min(1, len(overlaps)))
+    tried = (case.forms - overlaps).union(one)
     if not is_first(runtime):  # as in tests/subsample.py
         tried = {*random.Random(case.seed).sample(sorted(tried), min(2, len(tried)))}
     found = errors(case, runtime, tried)
@@ -155,6 +162,86 @@ def forms(text: str, **words: tuple[str, ...]) -> list[tuple[str, str]]:
     ]
     assert all(own["inputs"] == own["products"] for own in made)
     return sorted((own[WINOGRAD], own["inputs"]) for own in made)
+
+
+OVERLAPPING = [((5, 7), (3, 3), 4), ((13, 6), (5, 5), 2), ((9, 4), (2, 2), 2), ((17,), (3,), 6)]
+
+
+@pytest.mark.parametrize(("sides", "taps", "m"), OVERLAPPING)
+def test_tiles_that_overlap_read_the_array_and_no_more_zeros(sides, taps, m: int) -> None:
+    """As many points and products as padded tiles, over the array with its border only.
+
+    With r taps: ceil(n/m) tiles in a dimension of n results, of m + r - 1 points each.
+    """
+    case, more = Case(sides, 3, 2, taps, 34), len(sides) - 1
+    word = f"{m}x{m}" if more else f"{m}"
+    stages, other = stages_of(case, f"{word}+overlap"), stages_of(case, word)
+    tiles = math.prod(-(-n // m) for n in case.results)
+    points = (m + taps[0] - 1) ** len(sides)
+    for made in (stages, other):
+        types = {name: str(stage.program.body.body.type) for name, stage in made.items()}
+        assert types["inputs"] == f"[{points}][{tiles}][3]f32"
+        assert types["products"] == f"[{points}][{tiles}][2]f32"
+    assert stages["products"].key == other["products"].key
+    assert stages["filters"].key == other["filters"].key
+    assert added(stages["inputs"]) == sum(case.around)
+    assert added(other["inputs"]) == sum(case.around) + sum(-n % m for n in case.results)
+
+
+def added(stage: Stage) -> int:
+    """The number of zeros after the array in all dimensions, in the stage's padding."""
+    calls = (e.fun for e in every_part(stage.program.body.body) if isinstance(e, FunCall))
+    return sum(int(fun.right) for fun in calls if isinstance(fun, Pad))
+
+
+@pytest.mark.parametrize(("sides", "word"), [((8, 12), "4x4"), ((9, 3), "4x4"), ((12,), "6")])
+def test_tiles_overlap_only_if_one_is_partial_and_all_fit(sides, word: str) -> None:
+    case = Case(sides, 1, 2, (3,) * len(sides), 35)
+    found = {form for form, _ in forms(case.text("x", "w", "b"))}
+    assert word in found
+    assert f"{word}+overlap" not in found
+
+
+def test_tiles_have_classes_only_if_the_array_is_padded() -> None:
+    """Also if it is padded in a map over images, where no padded copy can be stored."""
+    batch = stages_of(Case((5, 7), 1, 2, (3, 3), 41, "nchw", batch=2), "2x2")["inputs"]
+    assert pads_of(batch) == {"fused", "classes"}
+    assert pads_of(stages_of(Case((4, 7), 1, 2, (2, 2), 42), "2x2+overlap")["inputs"]) == {"fused"}
+
+
+def pads_of(stage: Stage) -> set[str]:
+    """The words of the choice `pad` of straight-line code for a stage."""
+    return {skeleton.words["pad"] for skeleton in skeletons_of(FAMILIES["small"], stage.canonical)}
+
+
+@pytest.mark.parametrize(("sides", "word"), [((5, 6), "4x4"), ((11,), "4")])
+def test_a_result_that_two_tiles_have_is_stored_once(sides, word: str) -> None:
+    """It is proved that no element has two writers, in each mapping of the last step."""
+    case = Case(sides, 1, 2, (3,) * len(sides), 36)
+    last = stages_of(case, f"{word}+overlap")["result"]
+    made = skeletons_of(FAMILIES["small"], last.canonical)
+    assert made
+    for skeleton in made:
+        assert unproved(compile_program(skeleton.at({})).optimized) == []
+
+
+BY_CLASSES = [
+    (Case((5, 7), 3, 2, (3, 3), 37), "2x2"),
+    (Case((13, 6), 2, 3, (5, 5), 38, "nchw"), "2x2+overlap"),
+    (Case((17,), 2, 3, (3,), 39), "4+overlap"),
+    (Case((9, 4), 1, 2, (4, 4), 40), "4x4"),
+]
+
+
+@pytest.mark.parametrize(
+    "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
+)
+@pytest.mark.parametrize(("case", "word"), BY_CLASSES, ids=str)
+def test_tiles_by_classes_of_the_border_are_right_within_the_bound(runtime, case, word) -> None:
+    fixed = {WINOGRAD: (word,), "inputs": (STORED,), "inputs.pad": ("classes",)}
+    (candidate,) = space_of(case.program, runtime, fixed=fixed).sample(1, case.seed)
+    with contextlib.closing(Kernel(candidate, runtime)) as kernel:
+        assert np.abs(kernel(*case.arrays) - case.expected).max() <= case.allowed(word)
 
 
 def test_a_hybrid_computes_whole_tiles_and_the_rest_apart() -> None:
@@ -245,7 +332,8 @@ def p(x: [10][11][3]{t}, const w: [4][{r}][{r}][3]{t}) =
 
 def test_a_program_without_padding_or_bias_has_the_forms() -> None:
     found = {word for word, _ in forms(DENSE.format(t="f32", r=3, s=1, f="mul"))}
-    assert found == {*ROWS, *SQUARES, "4x6", "4x4+flat"}  # of 8 x 9 results
+    overlaps = {f"{word}+overlap" for word in SQUARES}
+    assert found == {*ROWS, *SQUARES, *overlaps, "4x6", "4x4+flat"}  # of 8 x 9 results
 
 
 @pytest.mark.parametrize(
@@ -273,7 +361,7 @@ def test_a_rectifier_takes_no_stage() -> None:
                 key = words[WINOGRAD], words[NAMED[0]], words.get("stage1", "")
                 found[key] = [stage.name for stage in made.stages]
     plain = {key: names for key, names in found.items() if not key[-1]}
-    assert len(found) == 3 * len(plain) == 33
+    assert len(found) == 3 * len(plain) == 39
     for (*form, _), names in plain.items():
         assert found[*form, "fused"] == names
         assert found[*form, STORED] == [*names[:-1], "stage1", "result"]

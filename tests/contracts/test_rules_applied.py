@@ -5,6 +5,7 @@ variable is a scalar, a pair or an array; functions do not commute unless the ru
 computes in float64, so that before and after are the same to the last bit.
 """
 
+import itertools
 import math
 from functools import cache
 
@@ -318,11 +319,13 @@ def test_matcher_finds_what_the_rule_was_made_of(name, data):
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_rule_has_instances_of_long_arrays_and_of_prime_sizes(name):
+    """The arrays are those of the left side, or its value."""
     sizes = allowed_sizes(name)
     assert sizes
     rule = with_permutations(RULES[name])[0]
-    if lengths(rule):
-        assert any(length.value(at) > 8 for at in sizes for length in lengths(rule))
+    if measured := lengths(rule):
+        measured = [*measured, *itertools.islice(rule.left.type.lengths(), 1)]
+        assert any(length.value(at) > 8 for at in sizes for length in measured)
         numbers = {abs(value) for at in sizes for value in at.values()}
         odd_parts = {n // (n & -n) for n in numbers if n}  # a vector's width divides its length
         assert odd_parts & PRIMES

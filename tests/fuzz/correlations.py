@@ -295,6 +295,13 @@ class Case:
             for m, known in SIZES
             if known == taps
         }
+        words |= {
+            f"{word}+overlap": found
+            for word, found in words.items()
+            if word in {f"{m}" for m, _ in SIZES} | {f"{m}x{m}" for m, _ in SIZES if rows == [r]}
+            and min(self.results) >= found[1]
+            and any(n % found[1] for n in self.results)
+        }
         if rows == [r]:
             down, right = (fewest(n, r) for n in self.results)
             # each factor of the bound grows with m

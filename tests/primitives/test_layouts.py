@@ -54,6 +54,16 @@ def test_a_crop_may_reach_past_the_other_end(word, amounts):
         np.testing.assert_array_equal(says(text, seven), cropped_pad(seven, *amounts, mode))
 
 
+@pytest.mark.parametrize("xs", [one, seven, rows], ids=len)
+def test_an_array_by_classes_is_the_array(xs):
+    np.testing.assert_array_equal(says("xs |> byClasses", xs), xs)
+
+
+def test_a_scalar_has_no_classes():
+    with pytest.raises(TypeRefused, match="byClasses needs an array"):
+        parse_expression("x |> byClasses", [Param("x", F32)])
+
+
 def test_a_mirror_repeats_the_end_itself():
     np.testing.assert_array_equal(says("xs |> padMirror(2, 2)", numbers(3)), [2, 1, 1, 2, 3, 3, 2])
 

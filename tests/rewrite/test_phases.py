@@ -87,7 +87,7 @@ def p(x: [20][3]f32, const w: [4][3][3]f32, const v: [5][3][4]f32) =
 
 @pytest.mark.parametrize(
     ("first", "used", "words"),
-    [(1, 1, {"2", "4", "6"}), (2, 2, {"2", "4"})],
+    [(1, 1, {"2", "4", "6", "4+overlap"}), (2, 2, {"2", "4", "2+overlap", "4+overlap"})],
     ids=["beside one without a stride", "both have one"],
 )
 def test_a_program_with_other_forms_keeps_them(first: int, used: int, words: set[str]) -> None:

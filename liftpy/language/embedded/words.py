@@ -221,6 +221,7 @@ EXAMPLES: Mapping[str, str] = {
         "pad_wrap": [
             ("lp.evaluate(lp.iota(3) >> lp.pad_wrap(1, 2)).tolist()", "[2, 0, 1, 2, 0, 1]")
         ],
+        "by_classes": [("lp.evaluate(lp.iota(3) >> lp.by_classes()).tolist()", "[0, 1, 2]")],
         "concat": [("lp.evaluate(lp.concat(lp.iota(2), lp.iota(3))).tolist()", "[0, 1, 0, 1, 2]")],
         "split_at": [
             (

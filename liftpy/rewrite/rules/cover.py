@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from liftpy.ir.constraint import at_least, at_most, divides
 from liftpy.ir.expr import Expr, call
-from liftpy.ir.nat import NatLike, nat
-from liftpy.primitives import Cover, Uncover
+from liftpy.ir.nat import NatLike, nat, nats
+from liftpy.primitives import Cover, Uncover, Unslide
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules.notation import (
     T,
     U,
     array,
     fmap,
-    k,
     m,
     n,
+    slide,
     split,
+    transpose,
     unknown,
     zip_parts,
     zipped,
 )
 
+size, step, q, rows = nats("size step q rows")
 xs, ys = array("xs", T, n), array("ys", U, n)
-chunks, others = array("xss", T, k, m), array("yss", U, k, m)
+xss, yss = array("xss", T, q, m), array("yss", U, q, m)
+xsss = array("xsss", T, rows, q, m)
 f = unknown("f", U)
 
 
@@ -47,8 +50,8 @@ COVER_JOIN = Rule(
 
 UNCOVER_OF_COVER = Rule("uncover_of_cover", "cover", uncover(n, cover(m, xs)), xs)
 
-COVER_INTRODUCTION = Rule(
-    "cover_introduction",
+UNCOVER_INTRODUCTION = Rule(
+    "uncover_introduction",
     "cover",
     xs,
     uncover(n, cover(m, xs)),
@@ -56,18 +59,38 @@ COVER_INTRODUCTION = Rule(
     tunes=("m",),
 )
 
+windows = slide(size, step, xs)
+COVER_OF_SLIDE = Rule(
+    "cover_of_slide",
+    "cover",
+    cover(m, windows),
+    fmap(
+        lambda t: slide(size, step, t),
+        fmap(lambda chunk: call(Unslide(size, step), chunk), cover(m, windows), "chunk"),
+        "t",
+    ),
+    where=(at_most(step, size),),
+)
+
 MAP_OF_UNCOVER = Rule(
     "map_of_uncover",
     "cover",
-    fmap(f, uncover(n, chunks)),
-    uncover(n, fmap(lambda chunk: fmap(f, chunk), chunks, "chunk")),
+    fmap(f, uncover(n, xss)),
+    uncover(n, fmap(lambda chunk: fmap(f, chunk), xss, "chunk")),
+)
+
+TRANSPOSE_OF_MAP_UNCOVER = Rule(
+    "transpose_of_map_uncover",
+    "cover",
+    transpose(fmap(lambda row: uncover(n, row), xsss, "row")),
+    uncover(n, fmap(transpose, transpose(xsss), "column")),
 )
 
 ZIP_OF_UNCOVERS = Rule(
     "zip_of_uncovers",
     "cover",
-    zipped(uncover(n, chunks), uncover(n, others)),
-    uncover(n, fmap(zip_parts, zipped(chunks, others), "p")),
+    zipped(uncover(n, xss), uncover(n, yss)),
+    uncover(n, fmap(zip_parts, zipped(xss, yss), "p")),
 )
 
 COVER_OF_ZIP = Rule(
@@ -95,8 +118,10 @@ COVER_DISJOINT = Rule(
 RULES = (
     COVER_JOIN,
     UNCOVER_OF_COVER,
-    COVER_INTRODUCTION,
+    UNCOVER_INTRODUCTION,
+    COVER_OF_SLIDE,
     MAP_OF_UNCOVER,
+    TRANSPOSE_OF_MAP_UNCOVER,
     ZIP_OF_UNCOVERS,
     COVER_OF_ZIP,
     COVER_OF_MAP,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from liftpy.ir.constraint import at_least, at_most, divides
+from liftpy.ir.expr import call
 from liftpy.ir.nat import var
+from liftpy.primitives import ByClasses
 from liftpy.rewrite.rule import Assumption, Rule, ValueVar
 from liftpy.rewrite.rules.notation import (
     T,
@@ -155,6 +157,8 @@ PAD_OF_ZIP = Rule(
     zipped(pad(left, right, c, xs), pad(left, right, c, ys)),
 )
 
+BY_CLASSES = Rule("by_classes", "pad", xs, call(ByClasses(), xs))
+
 ZIP_OF_PADS = Rule("zip_of_pads", "pad", PAD_OF_ZIP.right, PAD_OF_ZIP.left)
 
 RULES = (
@@ -178,4 +182,5 @@ RULES = (
     SPLIT_OF_PAD,
     PAD_OF_ZIP,
     ZIP_OF_PADS,
+    BY_CLASSES,
 )

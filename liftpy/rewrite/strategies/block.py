@@ -18,7 +18,7 @@ from functools import lru_cache
 from liftpy.ir.expr import Expr, FunCall, Get, Param
 from liftpy.ir.nat import NatLike, var
 from liftpy.ir.walk import Path, at, children, top_down
-from liftpy.primitives import Cover, Join, Map, Split, Uncover, Zip
+from liftpy.primitives import Cover, Join, Map, Pad, Split, Uncover, Zip
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.strategies.epilogue import cut_parts, reductions_apart
 from liftpy.rewrite.strategies.inward import past
@@ -319,11 +319,19 @@ def columns_first() -> Strategy:
     return choose(rule("pad_exchange_back"), past)
 
 
+def is_border(expr: Expr) -> bool:
+    """Whether a call adds elements to an array that are read behind a guard."""
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Pad):
+        return False
+    return any((n.bounds[0] or 0) > 0 for n in (expr.fun.left, expr.fun.right))
+
+
 def store_padding(part: str) -> Strategy:
     """Store the padded array before it is used: all of it, its padded columns, or nothing.
 
     `copy` makes every later access plain; `columns` leaves the tests of row bounds; `fused` leaves
-    all tests of bounds. `windows` stores the windows of the padded array, with an element repeated
+    all tests of bounds, and so does `classes`, which gives the kernel a version for each class of
+    border. `windows` stores the windows of the padded array, with an element repeated
     in each window that contains it: for a convolution this is im2col, and what remains is a matrix
     product.
     """
@@ -331,6 +339,8 @@ def store_padding(part: str) -> Strategy:
     def run(expr: Expr) -> Result:
         if part == "fused":
             return Success(expr)
+        if part == "classes":
+            return outermost(where(is_border, rule("by_classes"), "padding"))(expr)
         if part == "windows":
             return outermost(where(is_windows, copy_kernel(), "windows"))(expr)
         for path, candidate in top_down(expr):

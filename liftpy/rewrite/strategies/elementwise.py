@@ -225,9 +225,9 @@ def past_zip(source: FunCall, leads: Predicate) -> Strategy:
                 at_path((0,), seq(rule("map_fusion"), again)),
             )
         case Uncover():
-            cut = rule("cover_introduction", m=array_type(part.args[0]).shape[1])
+            _, size, *_ = array_type(part.args[0]).shape
             return seq(
-                at_path((0, 1), cut),
+                at_path((0, 1), rule("uncover_introduction", m=size)),
                 at_path((0,), rule("zip_of_uncovers")),
                 rule("map_of_uncover"),
                 at_path((0,), seq(rule("map_fusion"), again)),

@@ -52,7 +52,7 @@ def laws() -> Mapping[type[Function], tuple[str, ...]]:
     return found
 
 
-LAYOUTS = (split_join, cover, slide, pad, border, parts, transpose)
+LAYOUTS = (split_join, slide, pad, border, parts, cover, transpose)
 """The families of laws about layouts."""
 
 

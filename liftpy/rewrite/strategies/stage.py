@@ -110,35 +110,59 @@ def merge_columns() -> Strategy:
     return seq(rule("map_fusion"), body(rule("pad_of_pad")))
 
 
-def columns_in_tiles(tile: Nat) -> Strategy:
+@dataclass(frozen=True)
+class Tiles:
+    """A way to take windows tile by tile: `slide(xs)` as `whole(map(slide)(tiles(xs)))`.
+
+    `cut` is this step. The layout `whole` makes the windows from those of the tiles: it is `join`,
+    or another one with laws like those of `join`, whose names are `mapped` and `transposed`.
+    """
+
+    cut: Strategy
+    mapped: str = "map_of_join"
+    transposed: str = "transpose_of_map_join"
+
+
+def disjoint(points: Nat) -> Tiles:
+    """Tiles of so many points, which together have each window once."""
+    return Tiles(rule("slide_tiling", tile=points))
+
+
+def overlapping(windows: Nat) -> Tiles:
+    """Tiles that have so many windows; the last tile ends with the array, and may begin early."""
+    cut = seq(rule("uncover_introduction", m=windows), source(rule("cover_of_slide")))
+    return Tiles(cut, "map_of_uncover", "transpose_of_map_uncover")
+
+
+def columns_in_tiles(tiles: Tiles) -> Strategy:
     """Take the windows of rows tile by tile.
 
     From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))` to
-    `map(w -> join(map(c -> map(f)(transpose(c)))(transpose(w))))(slide(map(windows)(p)))`, where
+    `map(w -> whole(map(c -> map(f)(transpose(c)))(transpose(w))))(slide(map(windows)(p)))`, where
     `windows` is `row -> map(slide)(tiles(row))`.
     """
     return seq(
         split_off(0, 0),
         source(rule("map_map_of_slide")),
         # map(y -> map(f)(transpose(y)))(slide(map(slide)(p))): tile the columns
-        at_path((0, 0), seq(body(rule("slide_tiling", tile=tile)), split_off(0))),
+        at_path((0, 0), seq(body(tiles.cut), split_off(0))),
         source(rule("slide_of_map")),
         rule("map_fusion"),
         body(
             seq(
-                source(rule("transpose_of_map_join")),
-                rule("map_of_join"),
+                source(rule(tiles.transposed)),
+                rule(tiles.mapped),
                 source(rule("map_fusion")),
             )
         ),
     )
 
 
-def tile_columns(tile: Nat) -> Strategy:
+def tile_columns(tiles: Tiles) -> Strategy:
     """Cut the columns of `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(tr))` in tiles."""
     return seq(
-        columns_in_tiles(tile),
-        # map(w -> join(map(h)(transpose(w))))(slide(z)): tiles outside rows
+        columns_in_tiles(tiles),
+        # map(w -> whole(map(h)(transpose(w))))(slide(z)): tiles outside rows
         split_off(0),
         source(
             seq(
@@ -146,7 +170,7 @@ def tile_columns(tile: Nat) -> Strategy:
                 source(rule("map_transpose_of_slide")),
                 rule("map_map_of_transpose"),
                 source(rule("map_fusion")),
-                # map(c -> map(h)(slide(c)))(transpose(map(r -> map(slide)(slide(r)))(tr)))
+                # map(c -> map(h)(slide(c)))(transpose(map(r -> map(slide)(tiles(r)))(tr)))
                 source(source(seq(source(split_off(0)), rule("transpose_of_map_map")))),
                 source(rule("map_fusion")),
             )
@@ -154,16 +178,16 @@ def tile_columns(tile: Nat) -> Strategy:
     )
 
 
-def tile_rows(tile: Nat) -> Strategy:
+def tile_rows(tiles: Tiles) -> Strategy:
     """Cut the columns in tiles that have all rows of a window.
 
     From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))` to
-    `map(join)(map(rows -> map(tile -> map(f)(transpose(map(slide)(tile))))(transpose(rows)))(
-    slide(map(slide)(p))))`.
+    `map(whole)(map(rows -> map(tile -> map(f)(transpose(map(slide)(tile))))(transpose(rows)))(
+    slide(map(tiles)(p))))`.
     """
     return seq(
-        columns_in_tiles(tile),
-        # map(w -> join(map(h)(transpose(w))))(slide(map(row -> map(slide)(slide(row)))(p)))
+        columns_in_tiles(tiles),
+        # map(w -> whole(map(h)(transpose(w))))(slide(map(row -> map(slide)(tiles(row)))(p)))
         source(seq(source(split_off(0)), rule("slide_of_map"))),
         rule("map_fusion"),
         body(source(seq(source(rule("transpose_of_map_map")), rule("map_fusion")))),
@@ -171,21 +195,20 @@ def tile_rows(tile: Nat) -> Strategy:
     )
 
 
-def tile_line(tile: Nat) -> Strategy:
-    """`map(f)(slide(xs))` as `join(map(tile -> map(f)(slide(tile)))(slide(xs)))`."""
-    return seq(
-        source(rule("slide_tiling", tile=tile)), rule("map_of_join"), source(rule("map_fusion"))
-    )
+def tile_line(tiles: Tiles) -> Strategy:
+    """`map(f)(slide(xs))` as `whole(map(tile -> map(f)(slide(tile)))(tiles(xs)))`."""
+    return seq(source(tiles.cut), rule(tiles.mapped), source(rule("map_fusion")))
 
 
-def tile_windows(rows: Nat, columns: Nat) -> Strategy:
-    """Take windows tile by tile in both dimensions; a tile has `rows` x `columns` points.
+def tile_windows(rows: Tiles, columns: Tiles) -> Strategy:
+    """Take windows tile by tile in both dimensions.
 
     From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(p))` to
-    `join(map(ys -> map(join)(transpose(ys)))(split(map(tile -> split(map(f)(windows)))(tiles))))`.
+    `whole(map(ys -> map(whole)(transpose(ys)))(split(map(tile -> split(map(f)(windows)))(xs))))`,
+    where `xs` are the tiles.
     """
     merge = seq(
-        # map(tr -> map(join)(transpose(map(t)(transpose(map(slide)(tr))))))(slide(p)):
+        # map(tr -> map(whole)(transpose(map(t)(transpose(map(slide)(tr))))))(tiles(p)):
         # one axis of tiles
         split_off(0, 0),
         source(seq(split_off(0), rule("map_map_join"))),
@@ -295,7 +318,7 @@ def tiles(sizes: Sizes) -> Strategy:
             attempt(folds_inward),
             attempt(rule("map_fusion")),
             extend(sizes.extra, sizes.extra, padded=True),
-            at_path(CROPPED, tile_windows(sizes.tile, sizes.tile)),
+            at_path(CROPPED, tile_windows(disjoint(sizes.tile), disjoint(sizes.tile))),
         )
     )
 

@@ -31,7 +31,7 @@ from liftpy.rewrite.strategies.shapes import (
     rank,
     working_map,
 )
-from liftpy.rewrite.strategies.stage import tile_line, tile_windows
+from liftpy.rewrite.strategies.stage import disjoint, tile_line, tile_windows
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -177,7 +177,8 @@ def windows_in_local(size: Nat) -> Strategy:
 
     Windows have one or two dimensions; `size` is the side of a tile.
     """
-    tiled = choose(tile_windows(size, size), tile_line(size))
+    own = disjoint(size)
+    tiled = choose(tile_windows(own, own), tile_line(own))
     windows = where(is_window_map, tiled, "map over windows")
 
     def tiles(expr: Expr) -> Result:

@@ -4,7 +4,8 @@ From `map(rows -> map(f)(transpose(map(slide)(rows))))(slide(xs))`, in which `f`
 each of some kernels, to tiles whose correlations a rule computes by F(m, r) (rules/correlation.py).
 The result is in three steps, each named by a `let`, so that each becomes a stage: `inputs` and
 `filters` (transformed), and their `products`, which the result transforms back. If m does not
-divide the number of windows, the array is padded further and the additional results are cropped.
+divide the number of windows, the array is padded further and the additional results are cropped,
+or the last tile begins early and the results that two tiles have are taken from the first of them.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import is_let, lets, maker, renamed, working_map
 from liftpy.rewrite.strategies.share import has_fold, outside_functions
 from liftpy.rewrite.strategies.stage import (
+    Tiles,
+    disjoint,
     extend,
     is_tile_map,
+    overlapping,
     source,
     split_off,
     tile_line,
@@ -55,6 +59,9 @@ from liftpy.rewrite.strategy import (
     where,
 )
 
+OVERLAP = "+overlap"
+"""The end of the words of tiles that overlap."""
+
 NAMED = ("inputs", "filters", "products")
 """The values between the steps."""
 
@@ -67,7 +74,9 @@ class Tiling:
     of elements of a window in these dimensions. With `fewest`, it is for numbers of results for
     which no other `m` takes fewer products in a dimension. With `hybrid`, it has whole tiles only,
     and other results are computed directly; it is for numbers of results for which this takes fewer
-    products than tiles of any `m`. The rule is applied after `prepared`.
+    products than tiles of any `m`. With `overlap`, it is for numbers of results of which one is no
+    multiple of `m`, and none is less: the last tile begins early. The rule is applied after
+    `prepared`.
     """
 
     rule: str
@@ -76,18 +85,24 @@ class Tiling:
     tiled: Strategy
     fewest: bool = False
     hybrid: bool = False
+    overlap: bool = False
     prepared: Strategy = identity
 
 
-def tiles_of(rows: int, columns: int) -> Strategy:
-    """Windows in tiles of `rows` x `columns` points, with the layout of their results around."""
+def tiles_of(rows: Tiles, columns: Tiles) -> Strategy:
+    """Windows in tiles of two dimensions, with the layout of their results around."""
     apart = where(is_tile_map, split_off(0), "tiles")
-    return seq(tile_windows(nat(rows), nat(columns)), outermost(apart))
+    return seq(tile_windows(rows, columns), outermost(apart))
+
+
+def padded(m: int, r: int) -> Tiles:
+    """Tiles of m results of windows of r elements, of an array that they fit."""
+    return disjoint(nat(m + r - 1))
 
 
 def square(m: int, r: int) -> Tiling:
     """Tiles of m x m results."""
-    return Tiling(f"correlation_{m}_{r}", (m, m), r, tiles_of(m + r - 1, m + r - 1))
+    return Tiling(f"correlation_{m}_{r}", (m, m), r, tiles_of(padded(m, r), padded(m, r)))
 
 
 def flat_square(m: int, r: int) -> Tiling:
@@ -97,17 +112,17 @@ def flat_square(m: int, r: int) -> Tiling:
 
 def row(m: int, r: int) -> Tiling:
     """Tiles of one row of m results."""
-    return Tiling(f"correlation_rows_{m}_{r}", (None, m), r, tile_rows(nat(m + r - 1)))
+    return Tiling(f"correlation_rows_{m}_{r}", (None, m), r, tile_rows(padded(m, r)))
 
 
 def column(m: int, r: int) -> Tiling:
     """Tiles of one column of m results, from windows of one column."""
-    return Tiling(f"correlation_column_{m}_{r}", (m, None), r, tiles_of(m + r - 1, 1))
+    return Tiling(f"correlation_column_{m}_{r}", (m, None), r, tiles_of(padded(m, r), padded(1, 1)))
 
 
 def line(m: int, r: int) -> Tiling:
     """Tiles of m results in one dimension."""
-    return Tiling(f"correlation_line_{m}_{r}", (m,), r, tile_line(nat(m + r - 1)))
+    return Tiling(f"correlation_line_{m}_{r}", (m,), r, tile_line(padded(m, r)))
 
 
 def each_square(m: int, r: int) -> Tiling:
@@ -129,6 +144,17 @@ def whole_square(m: int, r: int) -> Tiling:
     return replace(square(m, r), hybrid=True)
 
 
+def overlap_square(m: int, r: int) -> Tiling:
+    """Tiles of m x m results, the last of which begin early."""
+    last = overlapping(nat(m))
+    return replace(square(m, r), tiled=tiles_of(last, last), overlap=True)
+
+
+def overlap_line(m: int, r: int) -> Tiling:
+    """Tiles of m results in one dimension, the last of which begins early."""
+    return replace(line(m, r), tiled=tile_line(overlapping(nat(m))), overlap=True)
+
+
 TILES: dict[str, tuple[Callable[[int, int], Tiling], ...]] = {
     "{m}x{m}": (square, each_square),
     "1x{m}": (row,),
@@ -136,13 +162,15 @@ TILES: dict[str, tuple[Callable[[int, int], Tiling], ...]] = {
     "{m}": (line, each_line),
     "{m}x{m}+direct": (whole_square,),
     "{m}x{m}+flat": (flat_square,),
+    "{m}x{m}" + OVERLAP: (overlap_square,),
+    "{m}" + OVERLAP: (overlap_line,),
 }
 """The tilings by the form of their word; m is the number of results in a dimension."""
 
 
 def rectangle(m: int, k: int, r: int) -> Tiling:
     """Tiles of m rows of k results, if no other m and k take fewer products."""
-    tiled = tiles_of(m + r - 1, k + r - 1)
+    tiled = tiles_of(padded(m, r), padded(k, r))
     return Tiling(f"correlation_{m}_{r}_by_{k}_{r}", (m, k), r, tiled, fewest=True)
 
 
@@ -280,6 +308,10 @@ def in_tiles(tiling: Tiling) -> Strategy:
         if tiling.fewest and tiling.m != least:
             return Failure("winograd", f"tiles of {'x'.join(map(str, least))} take fewer products")
         extra = [0 if m is None else -n % m for n, m in zip(counts, tiling.m, strict=True)]
+        if tiling.overlap:
+            if not any(extra) or any(m and n < m for n, m in zip(counts, tiling.m, strict=True)):
+                return Failure("winograd", "no tile is partial, or there are too few results")
+            extra = [0 for _ in counts]
         cropped = tuple(0 for _ in counts)
         tiled = tiling.tiled
         if any(extra):

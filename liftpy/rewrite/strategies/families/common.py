@@ -8,7 +8,7 @@ from liftpy.ir.expr import Expr, FunCall, Program
 from liftpy.ir.types import ArrayType, size_bytes
 from liftpy.ir.walk import every_part
 from liftpy.primitives import Map, Slide
-from liftpy.rewrite.strategies.block import columns_first, is_indivisible
+from liftpy.rewrite.strategies.block import columns_first, is_border, is_indivisible
 from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.lower import exposed
 from liftpy.rewrite.strategies.shapes import array_type, is_padding, is_windows, longest
@@ -30,6 +30,17 @@ def paddings(body: Expr) -> tuple[str, ...]:
     if first == body and both:  # the result itself is the padded or cropped input
         return ("fused",)
     return ("fused", "columns", "copy") if columns else ("fused", "copy")
+
+
+def guarded(body: Expr) -> tuple[str, ...]:
+    """`paddings`, with `classes` after `fused` if the code has guards of padding.
+
+    A kernel with `classes` has a version for each class of border.
+    """
+    fused, *stored = paddings(body)
+    return (
+        (fused, "classes", *stored) if any(map(is_border, every_part(body))) else (fused, *stored)
+    )
 
 
 def stored_views(body: Expr) -> tuple[str, ...]:

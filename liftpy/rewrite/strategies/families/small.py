@@ -9,7 +9,7 @@ from liftpy.ir.expr import Expr, Program
 from liftpy.ir.walk import at, every_part
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import store_padding
-from liftpy.rewrite.strategies.families.common import paddings
+from liftpy.rewrite.strategies.families.common import guarded
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.lower import exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
@@ -34,7 +34,7 @@ class Small:
         inner = [k for k, path in enumerate(paths_of(nests(self.made))) if self.is_inner(path)]
         found = mappings(self.made, ordered=True)
         maps = [show_mapping(m) for m in found if all(m[k] is None for k in inner)]
-        yield from product(pad=paddings(self.program.body.body), map=tuple(maps))
+        yield from product(pad=guarded(self.program.body.body), map=tuple(maps))
 
     def is_inner(self, path: tuple[int, ...]) -> bool:
         """Whether a work-item runs the map at a path."""
