@@ -111,7 +111,7 @@ def reproduce(campaign: Campaign) -> str:
     words = ["liftpy", "explore", f"{campaign.identity.program}.lift"]
     words += ["--samples", str(len(campaign.rows)), "--seed", str(campaign.identity.seed)]
     words += ["--search", settings.get("search", "random")]
-    for name in ("sampler", "memory_limit", "max_error", "tolerance"):
+    for name in ("sampler", "memory_limit", "max_error", "winograd_points", "tolerance"):
         value = settings.get(name)
         given = name == "tolerance" and settings.get("check") is None
         if value is not None and (given or value != COMMON.get(name)):

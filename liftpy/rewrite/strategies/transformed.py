@@ -20,6 +20,8 @@ from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, every_part
 from liftpy.primitives import Slide
 from liftpy.primitives.work import computes
+from liftpy.rewrite.rule import Rule
+from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.rules.correlation import NAMES, RECTANGLES, SIZES
 from liftpy.rewrite.strategies.elementwise import to_elements
 from liftpy.rewrite.strategies.epilogue import fused_inward
@@ -67,7 +69,7 @@ class Tiling:
     of elements of a window in these dimensions. With `fewest`, it is for numbers of results for
     which no other `m` takes fewer products in a dimension. With `hybrid`, it has whole tiles only,
     and other results are computed directly; it is for numbers of results for which this takes fewer
-    products than tiles of any `m`. The rule is applied after `prepared`.
+    products than tiles of any `m`. The rule is applied after `prepared`; `law` looks it up.
     """
 
     rule: str
@@ -77,6 +79,7 @@ class Tiling:
     fewest: bool = False
     hybrid: bool = False
     prepared: Strategy = identity
+    law: Callable[[str], Rule] = RULES.__getitem__
 
 
 def tiles_of(rows: int, columns: int) -> Strategy:
@@ -253,7 +256,7 @@ def by_rule(tiling: Tiling) -> Strategy:
     """The rule of a tiling at the outermost map to which it applies."""
 
     def run(expr: Expr) -> Result:  # the rule is made only for what has tiles
-        return seq(tiling.prepared, outermost(rule(tiling.rule)))(expr)
+        return seq(tiling.prepared, outermost(rule(tiling.law(tiling.rule))))(expr)
 
     return run
 
