@@ -25,7 +25,7 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import compile_candidate
-from liftpy.rewrite.algorithms import algorithms_of
+from liftpy.rewrite.algorithms import algorithms_of, shape_of
 from liftpy.rewrite.partition import WINOGRAD, partitions
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import workload
@@ -51,7 +51,7 @@ def name_of(seed: int, *, small: bool = False) -> str:
 def arrays_of(program: Program, seed: int) -> list[np.ndarray]:
     """Arrays of both signs, so that sums cancel."""
     rng = np.random.default_rng(seed)
-    shapes = (tuple(map(int, p.type.shape)) for p in program.params)
+    shapes = (shape_of(p) for p in program.params)
     return [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
 
 
@@ -93,7 +93,7 @@ def shares(seed: int, device: Device, *, watched: bool = False) -> dict[str, flo
 
 def main() -> int:
     """Tries the cases; returns 1 if a form exceeds its error bound."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--devices", nargs="+", default=["intel"])
