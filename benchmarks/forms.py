@@ -10,7 +10,9 @@ candidate for a case are left out. Times are medians of device events.
 The last column is the time of the fastest form along one dimension (`1x4`) divided by that of the
 fastest in two (`4x4`). A form of one dimension stores fewer transformed values, so the quotient is
 compared with H W / (C M), points for each weight of a tap: printed is Spearman's rank correlation.
-Writes `results/forms.json`.
+If both are measured for several cases, the script exits with 1 unless this correlation is negative
+and one dimension is faster for the case with the most points for each weight. Writes
+`results/forms.json`.
 """
 
 from __future__ import annotations
@@ -71,6 +73,14 @@ def points_for_each_weight(case: Case) -> float:
     """H W / (C M) of a convolution."""
     layer = case.layer
     return layer.height * layer.width / (layer.channels * layer.kernels)
+
+
+def one_dimension_wins(correlation: float, rows: list[dict[str, Any]]) -> bool:
+    """Whether the quotient falls with H W / (C M), to less than 1 where this is largest.
+
+    The quotient is the time in one dimension divided by that in two.
+    """
+    return correlation < 0 and max(rows, key=lambda r: r["points for each weight"])["quotient"] < 1
 
 
 def measured(
@@ -147,7 +157,7 @@ def main() -> int:
     }
     path = HERE / "results" / "forms.json"
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return 0
+    return int(correlation is not None and not one_dimension_wins(correlation, both))
 
 
 if __name__ == "__main__":

@@ -42,6 +42,12 @@ def stored(case: Case, folder: Path) -> lp.Campaign:
     return lp.Campaign.read(folder / f"{file_of(case)}.db")
 
 
+def run(loaded: Loaded) -> dict[str, float]:
+    """Nanoseconds of a run: device events, and on the host until the last one has ended."""
+    ((events, taken),) = loaded.timed(1, 0)
+    return {"wall": taken, "events": sum(events)}
+
+
 @dataclass
 class Ours:
     """A candidate, built, checked and ready to run again."""
@@ -52,9 +58,8 @@ class Ours:
     error: float
 
     def run(self) -> dict[str, float]:
-        """Nanoseconds of a run: device events, and on the host until the last one has ended."""
-        ((events, taken),) = self.loaded.timed(1, 0)
-        return {"wall": taken, "events": sum(events)}
+        """The figures of a run."""
+        return run(self.loaded)
 
     def to_json(self) -> dict[str, Any]:
         """What a reader has to know to run it again."""

@@ -53,6 +53,7 @@ from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.small import SMALL
+from liftpy.rewrite.strategies.transformed import hybrid_products
 from liftpy.winograd.linear import Counts, Form, Sharing
 from liftpy.winograd.matrices import Matrix
 from liftpy.winograd.measured import measured_error
@@ -369,6 +370,28 @@ def borders(sizes: Iterable[tuple[int, int]] = CLASSES, side: int = 24) -> Itera
             yield Row(f"F({m}, {r}), {side} x {side}{name}", CLASSES[m, r], counted, holds)
 
 
+# --- partial tiles --------------------------------------------------------------------------------
+
+
+def partial(sides: Iterable[int] = (13,), r: int = 3) -> Iterator[Row]:
+    """Both forms where m does not divide the results: padded tiles, and a hybrid that saves more.
+
+    The products are those of a channel and a kernel, with the m that takes the fewest.
+    """
+    for side in sides:
+        words = {dict(form.words).get(WINOGRAD, "") for form in partitions(convolution(side, r))}
+        sizes = [m for m, known in SIZES if known == r]
+        for m in sizes:
+            found = int(f"{m}x{m}" in words)
+            yield Row(f"{side} x {side}: form {m}x{m}, padded", 1, found, found == 1)
+        whole = [int(word.split("x")[0]) for word in words if word.endswith("+direct")]
+        yield Row(f"{side} x {side}: hybrid forms", 1, len(whole), len(whole) == 1)
+        fewest = min((-(-side // m) * (m + r - 1)) ** 2 for m in sizes)
+        for m in whole:
+            found = hybrid_products((side, side), m, r)
+            yield Row(f"products of {m}x{m}+direct", fewest, found, found < fewest)
+
+
 # --- depthwise ------------------------------------------------------------------------------------
 
 
@@ -405,6 +428,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
     "memory": memory,
     "operations": operations,
     "borders": borders,
+    "partial": partial,
     "depthwise": depthwise,
 }
 

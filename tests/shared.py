@@ -45,6 +45,7 @@ from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.language.text.program import show
 from liftpy.opencl.session import Session
+from liftpy.rewrite.bank import Prove
 from liftpy.rewrite.composition import skeleton_named
 from liftpy.rewrite.skeleton import Skeleton
 from tests import plainly
@@ -86,11 +87,11 @@ def in_one_process(folder: Path) -> Generator[None]:
 _DERIVED: dict[tuple[str, str], Skeleton | None] = {}
 
 
-def known_skeleton(program: Program, key: str) -> Skeleton | None:
+def known_skeleton(program: Program, key: str, prove: Prove) -> Skeleton | None:
     """The skeleton of a key; a program that has the same text has the same one."""
     known = show(program), key
     if known not in _DERIVED:
-        _DERIVED[known] = skeleton_named(program, key)
+        _DERIVED[known] = skeleton_named(program, key, prove)
     return _DERIVED[known]
 
 

@@ -22,6 +22,7 @@ from liftpy.explore.campaign.store import Store
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.measure.outcome import KINDS, Outcome, counts
 from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.given_points import proved
 from liftpy.explore.space.version import VERSION
 from liftpy.ir.expr import Program
 from liftpy.ir.open_sizes import size_ranges
@@ -59,7 +60,11 @@ def import_results(path: Path, results: Results) -> dict[str, int]:
         _check_same(path, results, there, identity)
         identity = replace(there, device=identity.device)
     named = {row.skeleton for row in results.rows}
-    known = {key: made for key in named if (made := skeleton_named(judge.program, key)) is not None}
+    known = {
+        key: made
+        for key in named
+        if (made := skeleton_named(judge.program, key, proved)) is not None
+    }
     taken = [_taken(results, row, known, judge) for row in results.rows]
     with Store.open(path, identity) as store:
         taken = list(_placed(store, results, taken))

@@ -64,6 +64,7 @@ class Settings(_Strict):
     families: Annotated[list[Word], Field(max_length=100)] | None = None
     memory_limit: Positive | None = None
     max_error: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    winograd_points: Text | None = None
     check: None = None
     sampler: Sampler = "uniform"
     sizes: dict[Word, Natural] | None = None

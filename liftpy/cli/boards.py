@@ -28,7 +28,8 @@ from liftpy.cli.spaces import device_or_default
 from liftpy.errors import UnknownName, Unsatisfiable
 from liftpy.explore import exploring
 from liftpy.explore.campaign.campaign import Campaign, nothing_measured
-from liftpy.explore.exploring import identity_of, space_of
+from liftpy.explore.campaign.identity import identity_of
+from liftpy.explore.exploring import space_of
 from liftpy.explore.report import wording
 from liftpy.explore.space.settings import Fixed
 

@@ -29,6 +29,7 @@ from liftpy.cli.options import (
     SetOption,
     SizeOption,
     WhereOption,
+    WinogradPoints,
     one_of,
     settings_and_lists,
     sizes,
@@ -93,6 +94,7 @@ def explore(  # noqa: PLR0913  one parameter per option
     where: WhereOption = None,
     memory_limit: MemoryLimit = None,
     max_error: BoundLimit = None,
+    winograd_points: WinogradPoints = None,
     time_limit: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", min=0, help="Stop after this time; resume later."),
@@ -206,6 +208,7 @@ def explore(  # noqa: PLR0913  one parameter per option
                 "--times": times,
                 "--board": board,
                 "--modelled": modelled,
+                "--winograd-points": winograd_points,
             },
         )
         load("network_campaigns").explore_model(
@@ -240,6 +243,7 @@ def explore(  # noqa: PLR0913  one parameter per option
             families=family,
             memory_limit=memory_limit,
             max_error=max_error,
+            winograd_points=winograd_points or (),
             sizes=sizes(size),
             where=where or (),
             fixed={**chosen, **listed},
@@ -265,6 +269,7 @@ def explore(  # noqa: PLR0913  one parameter per option
                 families=family,
                 memory_limit=memory_limit,
                 max_error=max_error,
+                winograd_points=winograd_points or (),
                 time_limit=time_limit,
                 candidate_limit=candidate_limit,
                 build_limit=build_limit,

@@ -16,6 +16,7 @@ from liftpy.cli.options import (
     SetOption,
     SizeOption,
     WhereOption,
+    WinogradPoints,
 )
 from liftpy.cli.points import spell
 from liftpy.cli.screen import say, show, show_json
@@ -32,7 +33,7 @@ def register(app: typer.Typer) -> None:
     app.command("choose")(choose)
 
 
-def choose(
+def choose(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
@@ -41,6 +42,7 @@ def choose(
     where: WhereOption = None,
     memory_limit: MemoryLimit = None,
     max_error: BoundLimit = None,
+    winograd_points: WinogradPoints = None,
     json: JsonFlag = False,
 ) -> None:
     """The candidate with the least modelled time, without running a kernel.
@@ -50,7 +52,9 @@ def choose(
     `explore` measures, and finds faster candidates.
     """
     started = time.perf_counter()
-    space, given = asked_space(program, size, device, set_, where, memory_limit, max_error)
+    space, given = asked_space(
+        program, size, device, set_, where, memory_limit, max_error, winograd_points
+    )
     space = space.narrow(given) if given else space
     choice = chosen(space, time.perf_counter() - started, memory_limit)
     if json:

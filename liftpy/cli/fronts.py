@@ -80,7 +80,7 @@ def pareto(
     elif rows:
         say(title(found))
         say(f"{wording.candidates_text(len(found.rows))}: {wording.outcomes_text(found)}")
-        show_fronts(found, rows)
+        show_fronts(found, rows, axis=axis)
         say(rule(axis, modelled=found.modelled))
     if not rows:
         raise nothing_within(found, memory_limit, max_error)
@@ -114,15 +114,18 @@ def report_page(
     say(f"written to {output}")
 
 
-def show_fronts(found: Campaign, rows: list[Row], heading: str | None = None) -> None:
+def show_fronts(
+    found: Campaign, rows: list[Row], heading: str | None = None, axis: str = "peak"
+) -> None:
     """Prints the front of a campaign; with several devices, one front for each device."""
     if len(found.devices) == 1:
-        show(report.front_table(rows, console().width, heading))
+        show(report.front_table(rows, console().width, heading, axis))
         return
     for device in found.devices:
         mine = [row for row in rows if row.device == device.fingerprint]
         name = device.label
-        show(report.front_table(mine, console().width, f"{heading} on {name}" if heading else name))
+        heading_here = f"{heading} on {name}" if heading else name
+        show(report.front_table(mine, console().width, heading_here, axis))
 
 
 def title(found: Campaign) -> str:

@@ -116,6 +116,15 @@ BoundLimit = Annotated[
         "possible result, is larger.",
     ),
 ]
+WinogradPoints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--winograd-points",
+        metavar="P,...",
+        help="Points of the forms by F(m, r): 'bound' (the default), 'measured' for the smallest "
+        "measured error, or points such as 0,1,-1,1/2,-2; may be repeated.",
+    ),
+]
 SizeOption = Annotated[
     list[str] | None,
     typer.Option(

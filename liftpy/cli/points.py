@@ -23,6 +23,7 @@ from liftpy.cli.options import (
     SetOption,
     SizeOption,
     WhereOption,
+    WinogradPoints,
 )
 from liftpy.cli.screen import note, say, show, show_json
 from liftpy.cli.spaces import asked_space
@@ -187,6 +188,7 @@ def show_space(  # noqa: PLR0913  one parameter per option
     where: WhereOption = None,
     memory_limit: MemoryLimit = None,
     max_error: BoundLimit = None,
+    winograd_points: WinogradPoints = None,
     draw: DrawOption = 0,
     start: StartOption = 0,
     seed: SeedOption = 0,
@@ -201,7 +203,9 @@ def show_space(  # noqa: PLR0913  one parameter per option
     With --draw, prints candidates instead, as `explore --search random` draws them for this seed.
     """
     begun = time.perf_counter()
-    whole, chosen = asked_space(program, size, device, set_, where, memory_limit, max_error)
+    whole, chosen = asked_space(
+        program, size, device, set_, where, memory_limit, max_error, winograd_points
+    )
     space, target = whole.narrow(chosen), whole.device
     if draw:
         drawn = dataclasses.replace(space, sampler=sampler.value).sample(draw, seed, start=start)
@@ -332,7 +336,7 @@ def show_draws(drawn: list[Candidate], *, more: bool, json: bool) -> None:
     note(f"next: --start {drawn[-1].ordinal + 1}" if more else "no more candidates")
 
 
-def explain(
+def explain(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
@@ -341,13 +345,16 @@ def explain(
     device: LimitsName = None,
     memory_limit: MemoryLimit = None,
     max_error: BoundLimit = None,
+    winograd_points: WinogradPoints = None,
     json: JsonFlag = False,
 ) -> None:
     """Whether settings are valid, or which conditions clash and which values would work.
 
     Exit code 1 if they are not.
     """
-    space, chosen = asked_space(program, size, device, set_, where, memory_limit, max_error)
+    space, chosen = asked_space(
+        program, size, device, set_, where, memory_limit, max_error, winograd_points
+    )
     answer = space.explain(chosen)
     if json:
         show_json(dataclasses.asdict(answer))

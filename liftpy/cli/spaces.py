@@ -29,6 +29,7 @@ def asked_space(
     where: Sequence[str] | None,
     memory_limit: int | None,
     max_error: float | None = None,
+    winograd_points: Sequence[str] | None = None,
 ) -> tuple[Space, Settings]:
     """The space that the options select, and the single-valued settings, not yet applied to it."""
     chosen, listed = settings_and_lists(set_)
@@ -37,6 +38,7 @@ def asked_space(
         device_or_default(device),
         memory_limit=memory_limit,
         max_error=max_error,
+        winograd_points=winograd_points or (),
         where=where or (),
         fixed=listed,
         settings=chosen,
@@ -62,7 +64,9 @@ def asked_candidate(
     """
     if not (where or fixed):
         return candidate_of(program, device, chosen, memory_limit=memory_limit)
-    space = space_of(program, device, memory_limit=memory_limit, where=where, fixed=fixed)
+    space = space_of(
+        program, device, memory_limit=memory_limit, where=where, fixed=fixed, settings=chosen
+    )
     note_unbound(space)
     return space.candidate(chosen)
 

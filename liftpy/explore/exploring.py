@@ -26,6 +26,7 @@ from liftpy.explore.campaign.campaign import Campaign, nothing_measured
 from liftpy.explore.campaign.differences import setting
 from liftpy.explore.campaign.environment import command_line, environment
 from liftpy.explore.campaign.forms import DERIVING, Forms
+from liftpy.explore.campaign.identity import BOUND, identity_of
 from liftpy.explore.campaign.reading import begun_in
 from liftpy.explore.campaign.remeasure import remeasure
 from liftpy.explore.campaign.rows import Call, Identity, Row
@@ -34,23 +35,29 @@ from liftpy.explore.campaign.store import Store
 from liftpy.explore.distributed.sites import Remote, site_of
 from liftpy.explore.distributed.workers import Workers
 from liftpy.explore.measure.check import TOLERANCE, nothing_compared
-from liftpy.explore.measure.inputs import INPUT_SEED, Inputs, require_inputs
+from liftpy.explore.measure.inputs import Inputs, require_inputs
 from liftpy.explore.measure.meaning import POINTS, expected
 from liftpy.explore.measure.measurer import Limits
 from liftpy.explore.measure.messages import Setup
 from liftpy.explore.measure.outcome import Outcome
 from liftpy.explore.measure.pool import LocalPool
-from liftpy.explore.space.candidate import Candidate, program_text
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.given_points import (
+    bank_asked,
+    bank_in,
+    proofs_for,
+    with_points,
+)
 from liftpy.explore.space.plainest import PLAIN, begun_with, each_once, plainest
 from liftpy.explore.space.precision import within_error
 from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for, families_in, units_of
-from liftpy.explore.space.version import VERSION
 from liftpy.ir.expr import Program
 from liftpy.language.entry import entry
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import collection_paused, compile_candidate
+from liftpy.rewrite.bank import Bank
 from liftpy.rewrite.partition import Partition, in_turn, partitions
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.families import FAMILIES
@@ -58,9 +65,6 @@ from liftpy.semantics.sizes import closed
 
 SAMPLES = 100
 DATABASE = Path("liftpy.db")
-BOUND = "bound"
-"""The setting `check` of a campaign whose results are compared with the bounds of their errors."""
-
 CANDIDATE_LIMIT = 60.0
 
 DIRECT_FIRST = 8
@@ -75,6 +79,7 @@ def space_of(  # noqa: PLR0913  one argument per setting
     families: Sequence[str] | None = None,
     memory_limit: int | None = None,
     max_error: float | None = None,
+    winograd_points: str | Sequence[str] | Bank = (),
     sizes: Mapping[str, int] | None = None,
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
@@ -84,16 +89,24 @@ def space_of(  # noqa: PLR0913  one argument per setting
 
     `families` restricts the families, `memory_limit` the peak of candidates, in bytes. Forms by
     F(m, r) are left out if their error bound, relative to the largest possible result, exceeds
-    `max_error`. `sizes` gives numbers for the program's open sizes. `where` has conditions on
-    sizes, such as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
+    `max_error`; `winograd_points` are the points of F(m, r): `"bound"` (the default), `"measured"`,
+    or lists such as `"0,1,-1,1/2,-1/2"`, each for every F(m, r) with as many (docs/commands.md).
+    `sizes` gives numbers for the program's open sizes. `where` has conditions on sizes, such as
+    `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
     `{"pad": "copy", "kappa": [8, 16]}`. Families that `settings` name are in the space, even if
-    they do not suit the device. Raises TypeRefused for a program without kernels.
+    they do not suit the device, and so are forms with the points that they name. Raises TypeRefused
+    for a program without kernels, TransformRefused for points that make no F(m, r).
     """
     program = closed(program, sizes)
     target = device if isinstance(device, Device) else find_device(device)
     if isinstance(families, str):  # one family: do not iterate over its letters
         families = (families,)
-    named = (*(families or ()), *families_in({**(settings or {}), **(fixed or {})}))
+    chosen = {**(settings or {}), **(fixed or {})}
+    if isinstance(winograd_points, Bank):
+        bank = winograd_points
+    else:
+        bank = bank_asked(winograd_points) if winograd_points else bank_in(chosen)
+    named = (*(families or ()), *families_in(chosen))
     space = whole_space(
         program,
         target,
@@ -101,6 +114,7 @@ def space_of(  # noqa: PLR0913  one argument per setting
         memory_limit=memory_limit,
         max_error=max_error,
         fixed=None if where else fixed,  # a condition may name a size of any skeleton
+        made=with_points(partitions, bank),
     ).asking(where, fixed or {})
     if families is None:
         return space
@@ -161,71 +175,18 @@ def candidate_of(
     family = settings.get(FAMILY)
     named = families_for(device, families_in(settings))
     families = [str(family)] if family in FAMILIES else named  # others do not fit
-    units = units_of(device, in_turn(program), families=families, memory_limit=memory_limit)
+    bank = bank_in(settings)
+    units = units_of(device, in_turn(program, bank), families=families, memory_limit=memory_limit)
     for unit in units:
         part = unit.fitting(settings)
         found = None if part is None else part.first(settings, 0)
         if found is not None:
             skeleton, sizes = found
             return Candidate(program, skeleton, tuple(sizes.items()))
-    space = space_of(program, device, memory_limit=memory_limit, settings=settings)
-    return space.candidate(settings)
-
-
-def identity_of(  # noqa: PLR0913  one argument per setting
-    space: Space,
-    seed: int,
-    *,
-    search: str,
-    families: Sequence[str] | None = None,
-    memory_limit: int | None = None,
-    max_error: float | None = None,
-    sizes: Mapping[str, int] | None = None,
-    tolerance: float = TOLERANCE,
-    bounded: bool = False,
-    lag: int = 1,
-    first: str | None = None,
-    direct_first: int = 0,
-    devices: Sequence[Device] = (),
-    times: Sequence[Path | str] = (),
-    modelled: bool = False,
-) -> Identity:
-    """The identity of a campaign: everything that determines its candidates and their check.
-
-    `bounded`: whether results are also compared with the bounds of their rounding errors
-    (`measure/bounding.py`), because the user gave no tolerance.
-    `lag` is the number of candidates whose outcomes a search has not seen yet (`run.py`). `first`
-    names the kind of the first candidate if the search does not draw it (`plainest.py`).
-    `direct_first` is the number of candidates after it that compute directly. `devices`
-    are those that measure, if there are several. `times` are the files whose times its search
-    begins with.
-    """
-    return Identity(
-        program=space.program.name,
-        text=program_text(space.program),
-        device=space.device.to_json(),
-        version=VERSION,
-        seed=seed,
-        settings={
-            "families": None if families is None else list(families),
-            "memory_limit": memory_limit,
-            "max_error": max_error,
-            "sampler": space.sampler,
-            "sizes": dict(sizes) if sizes else None,
-            "conditions": list(space.asked) or None,
-            "tolerance": tolerance,
-            "check": BOUND if bounded else None,
-            "points": POINTS,
-            "input_seed": INPUT_SEED,
-            "search": search,
-            "lag": lag,
-            "first": first,
-            "direct_first": direct_first or None,
-            "modelled": modelled or None,
-            "times": sorted({str(path) for path in times}) or None,
-            "devices": [device.to_json() for device in devices] if len(devices) > 1 else None,
-        },
+    space = space_of(
+        program, device, memory_limit=memory_limit, winograd_points=bank, settings=settings
     )
+    return space.candidate(settings)
 
 
 @entry("lp.explore")
@@ -239,6 +200,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     families: Sequence[str] | None = None,
     memory_limit: int | None = None,
     max_error: float | None = None,
+    winograd_points: str | Sequence[str] = (),
     time_limit: float | None = None,
     candidate_limit: float = CANDIDATE_LIMIT,
     build_limit: float | None = None,
@@ -278,9 +240,10 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
 
     `tolerance` bounds the error of a result, relative to its largest value; by default it is
     `TOLERANCE`, and no error may exceed its a-priori bound either (`measure/bounding.py`). `sizes`
-    gives numbers for the program's open sizes; `where`, `fixed` and `max_error` restrict the space
-    (as in `space_of`). A call with other values of these is another campaign. `sampler` draws
-    candidates uniformly, or, for comparison, as published (`incremental`).
+    gives numbers for the program's open sizes; `where`, `fixed` and `max_error` restrict the space,
+    and `winograd_points` are the points of its F(m, r) (as in `space_of`). A call with other values
+    of these is another campaign. `sampler` draws candidates uniformly, or, for comparison, as
+    published (`incremental`).
 
     At the end, candidates that may be on the front by noise are measured `again`, within the time
     limit (`remeasure.py`).
@@ -308,6 +271,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     _check_limits(samples, time_limit, candidate_limit, build_limit, tolerance, max_error)
     deadline = Deadline.after(time_limit, began, phase)
     searches.named(search)  # refuses an unknown name before any work
+    bank = bank_asked(winograd_points)
     with ExitStack() as opened:
         phase("looking for devices")
         program = closed(program, sizes)
@@ -334,6 +298,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             search=search,
             memory_limit=memory_limit,
             max_error=max_error,
+            bank=bank,
             sizes=sizes,
             tolerance=tolerance,
             bounded=bounded,
@@ -364,6 +329,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
                     families=families,
                     memory_limit=memory_limit,
                     max_error=max_error,
+                    winograd_points=bank,
                     where=where,
                     fixed=fixed,
                 ),
@@ -381,6 +347,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
                 sampler=sampler,
             ),
             deadline,
+            bank,
         )
         try:
             space = forms.beginning
@@ -410,10 +377,12 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
                 for said in nothing_compared(wanted):
                     note(f"note: {said}")
                 beginning = None if first is None else plainest(space)
-                given_limit = [] if max_error is None else partitions(program)
+                given_limit = [] if max_error is None else partitions(program, bank)
                 for form in within_error(given_limit, max_error)[1]:
                     note(f"note: {form.why}")
-            setup = Setup(mine.text, space.device, given, wanted, bounded)
+            with deadline.phase(DERIVING):
+                proofs = proofs_for(program, bank)
+            setup = Setup(mine.text, space.device, given, wanted, bounded, proofs)
             pool = opened.enter_context(
                 site.pool(setup, Limits(candidate_limit, build_limit, deadline), run)
             )

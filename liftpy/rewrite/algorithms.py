@@ -9,11 +9,12 @@ from functools import lru_cache
 from liftpy.ir.expr import Expr
 from liftpy.ir.walk import at
 from liftpy.rewrite.partition import Partition
-from liftpy.rewrite.rules.correlation import NAMES, triple
+from liftpy.rewrite.rules.correlation import NAMES, base_of, parts_of
 from liftpy.rewrite.strategies.shapes import array_type
 from liftpy.rewrite.strategy.derivation import replay
 from liftpy.winograd.error import Bound, Transforms, bound, bound_of, bound_of_two
 from liftpy.winograd.linear import Form
+from liftpy.winograd.triple import Triple
 
 IN_TWO = ("correlation", "correlation_flat", "correlation_each")
 """The shapes of rules (`SHAPES`) that transform two dimensions."""
@@ -21,19 +22,19 @@ IN_TWO = ("correlation", "correlation_flat", "correlation_each")
 
 @dataclass(frozen=True)
 class Algorithm:
-    """F(m, r), with an m and an r for each dimension, and products that are summed over channels.
+    """An F(m, r) for each dimension, and products that are summed over channels.
 
     With one dimension, they may be summed over the `rows` of a window as well. In two dimensions,
     the transforms may be `flat`.
     """
 
-    sizes: tuple[tuple[int, int], ...]
+    triples: tuple[Triple, ...]
     channels: int
     rows: int = 1
     flat: bool = False
 
     def __str__(self) -> str:
-        one, *more = (f"F({m}, {r})" for m, r in self.sizes)
+        one, *more = map(str, self.triples)
         if more not in ([], [one]):
             return f"{one} by {more[0]} in two dimensions"
         return f"{one} in {'two dimensions' if more else 'one dimension'}"
@@ -46,13 +47,12 @@ class Algorithm:
     @property
     def bound(self) -> Bound:
         """The bound of its error in f32; TransformRefused if it sums more than is counted."""
-        return bound_with(self.sizes, self.summed, flat=self.flat)
+        return bound_with(self.triples, self.summed, flat=self.flat)
 
 
 @lru_cache(maxsize=256)
-def bound_with(sizes: tuple[tuple[int, int], ...], channels: int, *, flat: bool) -> Bound:
+def bound_with(triples: tuple[Triple, ...], channels: int, *, flat: bool) -> Bound:
     """The bound for the triples of a rule; with flat transforms, both dimensions have the same."""
-    triples = [triple(m, r) for m, r in sizes]
     if flat:
         return bound(Transforms.of(triples[0], Form.FLAT), channels)
     if len(triples) == 1:
@@ -71,14 +71,14 @@ def algorithms_of(partition: Partition) -> Iterator[Algorithm]:
         return
     before = partition.program.body.body
     for step, after in replay(before, partition.steps):
-        if step.rule in NAMES:
-            shape, sizes = NAMES[step.rule]
+        if base_of(step.rule) in NAMES:
+            shape, triples = parts_of(step.rule)
             lengths = shape_of(at(before, (*step.path, 0)))
             flat = shape == "correlation_flat"
             dimensions = 2 if shape in IN_TWO else 1
             rows = lengths[1] if shape == "correlation_rows" else 1
             summed = 1 if shape.startswith("correlation_each") else lengths[-1]
-            yield Algorithm((sizes * dimensions)[:dimensions], summed, rows, flat)
+            yield Algorithm((triples * dimensions)[:dimensions], summed, rows, flat)
         before = after
 
 

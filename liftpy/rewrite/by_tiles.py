@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from liftpy.ir.expr import Expr
 from liftpy.ir.walk import Path, at
+from liftpy.rewrite.bank import USUAL, Bank
 from liftpy.rewrite.cuts import all_cut
 from liftpy.rewrite.strategies.outward import lets_outside
 from liftpy.rewrite.strategies.phases import has_stride, phased
@@ -26,33 +28,42 @@ from liftpy.rewrite.strategy import (
 )
 
 
-def by_tiles(form: Success) -> Iterator[tuple[str, Success]]:
-    """Forms of a program by F(m, r), each with the word for the results of a tile.
+def by_tiles(form: Success, bank: Bank = USUAL) -> Iterator[tuple[str, Success]]:
+    """Forms of a program by the F(m, r) of a bank, each with the word for the results of a tile.
 
     `form` has all cuts. Every value to which a rule with these tiles applies is computed so. If
     there is none, values that have a stride are computed so by phases; of these, convolutions in
     the functions of maps are left as they are.
     """
-    made = [*forms(form, lambda shapes: where(takes(shapes), also_within(by_one_of(shapes))))]
+
+    def at_once(shapes: Sequence[Tiling]) -> Strategy:
+        return where(takes(shapes), also_within(by_one_of(shapes)))
+
+    made = [*forms(form, bank, at_once)]
     if not made and has_stride(form.expr):
-        made = [*forms(form, lambda shapes: by_one_of(shapes, phased))]
+        made = [*forms(form, bank, lambda shapes: by_one_of(shapes, phased))]
     yield from made
 
 
 def forms(
-    form: Success, computed: Callable[[Sequence[Tiling]], Strategy]
+    form: Success, bank: Bank, computed: Callable[[Sequence[Tiling]], Strategy]
 ) -> Iterator[tuple[str, Success]]:
     """The forms in which values are `computed` by one of the tilings of a word, with the word.
 
     In a form with tiles that overlap, other values are computed by the same tiles without overlap.
     """
     for word, shapes in tilings().items():
-        other, count = each_value(form, computed(shapes))
+        other, count = each_value(form, computed(of_bank(shapes, bank)))
         if count and word.endswith(OVERLAP) and len(values(form)) > 1:
             disjoint = tilings()[word.removesuffix(OVERLAP)]
-            other, count = each_value(form, computed((*shapes, *disjoint)))
+            other, count = each_value(form, computed(of_bank((*shapes, *disjoint), bank)))
         if count:
             yield word, all_cut(other)
+
+
+def of_bank(shapes: Sequence[Tiling], bank: Bank) -> list[Tiling]:
+    """Tilings whose rules have the points of a bank."""
+    return [replace(shape, rule=bank.name(shape.rule), law=bank.law) for shape in shapes]
 
 
 def takes(shapes: Sequence[Tiling]) -> Callable[[Expr], bool]:

@@ -7,6 +7,7 @@ joins their skeletons into one of the whole program.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -16,8 +17,10 @@ from liftpy.ir.nat import var
 from liftpy.ir.walk import substitute_sizes
 from liftpy.primitives import ToGlobal
 from liftpy.primitives.dialects import LoweredProgram
+from liftpy.rewrite.bank import Bank, Prove, nothing_proved
 from liftpy.rewrite.cuts import RESULT
-from liftpy.rewrite.partition import Partition, Stage, partitions
+from liftpy.rewrite.partition import GIVEN_POINTS, Partition, Stage, partitions
+from liftpy.rewrite.rules.correlation import PointsOf, points_of_word
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, shape_of, skeleton_of_key, skeletons_of
 from liftpy.rewrite.strategies.families.form import Form
@@ -108,10 +111,13 @@ def examples(program: Program) -> Iterator[Skeleton]:
             yield composed(partition, [group[k % len(group)] for group in made])
 
 
-def skeleton_named(program: Program, key: str) -> Skeleton | None:
-    """The skeleton of a program with this key, derived separately; None if there is none."""
+def skeleton_named(program: Program, key: str, prove: Prove = nothing_proved) -> Skeleton | None:
+    """The skeleton of a program with this key, derived separately; None if there is none.
+
+    `prove` proves the rules from given points, which the key contains.
+    """
     keys = keys_of_stages(key)
-    for partition in partitions(program):
+    for partition in partitions(program, Bank(points_of_key(key), prove)):
         if [stage.name for stage in partition.stages] == [*keys]:
             made = [of_key(partition, stage, keys[stage.name]) for stage in partition.stages]
             found = [one for one in made if one is not None]
@@ -129,6 +135,16 @@ def of_key(partition: Partition, stage: Stage, key: str) -> Skeleton | None:
     own = words.removeprefix(within).removeprefix(", ")
     made = derived_alone(stage.key, family, f"{family}({own}", Derived(stage.canonical))
     return None if made is None else of_stage(made, partition, stage)
+
+
+def points_of_key(key: str) -> PointsOf:
+    """The points of F(m, r) in the key of a skeleton; none if they are the usual ones.
+
+    >>> points_of_key("inputs=small(winograd=4, winograd_points=2.2_0_1/2); result=plain(map=glb0)")
+    (((2, 2), (Fraction(0, 1), Fraction(1, 2))),)
+    """
+    found = re.search(rf"\b{GIVEN_POINTS}=([^,)]+)", key)
+    return points_of_word(found[1]) if found else ()
 
 
 def key_of_stages(keys: Iterable[tuple[str, str]]) -> str:

@@ -20,6 +20,7 @@ from liftpy.ir.types import ArrayType, VectorType
 from liftpy.ir.walk import Path, at, bound_names, every_part
 from liftpy.language.text.program import show
 from liftpy.primitives import Map
+from liftpy.rewrite.bank import USUAL, Bank, points_in
 from liftpy.rewrite.by_tiles import by_tiles
 from liftpy.rewrite.cuts import RESULT, Cut, all_cut, cuts_of, taken_further, unshadowed, uses
 from liftpy.rewrite.strategies.blocked import into_blocks, into_map
@@ -47,6 +48,12 @@ STORED, FUSED, HELD = "stored", "fused", "held"
 
 WINOGRAD = "winograd"
 """The choice of the results per tile; programs that compute directly do not have it."""
+
+GIVEN_POINTS = "winograd_points"
+"""The points of the F(m, r) of a form, if they are not the usual ones."""
+
+ALGORITHM = (WINOGRAD, GIVEN_POINTS)
+"""The choices that say how a form computes; the others of a partition say what it stores."""
 
 MOST_OPTIONAL = 6
 """The most optional cuts for which all combinations of fused and stored ones are offered.
@@ -163,21 +170,21 @@ class Partition:
 # --- which cuts are stored ------------------------------------------------------------------------
 
 
-def partitions(program: Program) -> tuple[Partition, ...]:
+def partitions(program: Program, bank: Bank = USUAL) -> tuple[Partition, ...]:
     """Every way to cut a program into stages, the one with the fewest stages first.
 
     At most one of the cuts fused into a stage may have elements that its reader computes more than
-    once. Forms of the program by F(m, r) come last; their cuts are all stored, or the transformed
-    tiles and the products of all correlations are held.
+    once. Forms of the program by the F(m, r) of a bank come last; their cuts are all stored, or the
+    transformed tiles and the products of all correlations are held.
     ConstraintRefused for a program with open sizes: the choices depend on their numbers.
     """
-    return tuple(in_turn(program))
+    return tuple(in_turn(program, bank))
 
 
-def in_turn(program: Program) -> Iterator[Partition]:
+def in_turn(program: Program, bank: Bank = USUAL) -> Iterator[Partition]:
     """The same one by one: forms by F(m, r), most of the work, are made when they are reached."""
     yield from direct(program)
-    yield from other_algorithms(program)
+    yield from other_algorithms(program, bank)
 
 
 @lru_cache(maxsize=64)
@@ -195,13 +202,14 @@ def direct(program: Program) -> tuple[Partition, ...]:
 
 
 @lru_cache(maxsize=64)
-def other_algorithms(program: Program) -> tuple[Partition, ...]:
-    """The partitions of the forms of a program by F(m, r)."""
+def other_algorithms(program: Program, bank: Bank = USUAL) -> tuple[Partition, ...]:
+    """The partitions of the forms of a program by the F(m, r) of a bank."""
     found: list[Partition] = []
-    forms = [*by_tiles(all_cut(Success(program.body.body)))]
+    forms = [*by_tiles(all_cut(Success(program.body.body)), bank)]
     known = {stage.key for made in direct(program) for stage in made.stages} if forms else set()
     for word, derived in forms:
-        chosen = (WINOGRAD, word)
+        given = points_in(derived.steps)
+        chosen = ((WINOGRAD, word), *([(GIVEN_POINTS, given)] if given else []))
         flat = taken_further(derived, (), flattened)
         for form, holds in ((flat, False), (derived, True)):
             other, cuts = cuts_in(program, form)
@@ -213,10 +221,10 @@ def other_algorithms(program: Program) -> tuple[Partition, ...]:
                 made = partition(program, other, cuts, (fused, held), to_elements)
                 if made is not None:
                     within = (
-                        s if s.key in known else replace(s, within=(chosen, *s.within))
+                        s if s.key in known else replace(s, within=(*chosen, *s.within))
                         for s in made.stages
                     )
-                    found.append(replace(made, words=(chosen, *made.words), stages=tuple(within)))
+                    found.append(replace(made, words=(*chosen, *made.words), stages=tuple(within)))
     return tuple(sorted(found, key=lambda made: len(made.stages)))
 
 

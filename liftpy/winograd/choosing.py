@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
 from liftpy.winograd.error import FORMS, Bound, Transforms, bound
 from liftpy.winograd.measured import measured_error
 from liftpy.winograd.points import Points, known_points, points
+from liftpy.winograd.sharing import is_dyadic
 from liftpy.winograd.triple import Triple, cook_toom, integral, scaled
 
 MAGNITUDES = points(
@@ -180,3 +181,29 @@ def choose(m: int, r: int, by: By, largest: int, channels: int = 16, dimensions:
     integers = usual[Scaling.INTEGERS]
     light = next(choice for choice in tried if choice.operations <= integers.operations)
     return Chosen(integers, tried[0], light)
+
+
+BETTER = {By.BOUND: 2, By.MEASURED: 1}
+"""How many times smaller an error has to be before rules leave the usual points for it."""
+
+
+@cache
+def of_rules(m: int, r: int, by: By) -> Points:
+    """The points with which rules compute F(m, r), in two dimensions and with 16 channels.
+
+    Only sets that f32 represents exactly count, and only those whose transforms take at most a
+    quarter more operations than with the usual points. Nothing is scaled. Of sets that differ only
+    in their order, the first counts.
+
+    >>> print(*of_rules(4, 3, By.BOUND), "and", *of_rules(4, 3, By.MEASURED))
+    0 2 -2 1/2 -1/2 and 0 3/2 -3/2 5/8 -5/8
+    """
+    found: dict[frozenset[Fraction], Choice] = {}
+    for some in shortlist(m, r, m + r - 1):
+        found.setdefault(frozenset(some.points), Choice(some, Scaling.NONE, 16, 2))
+    usual, *tried = found.values()
+    exact = (c for c in tried if all(map(is_dyadic, c.triple.points)))
+    allowed = [c for c in exact if 4 * c.operations <= 5 * usual.operations]
+    best = min(allowed, key=lambda c: c.error(by), default=usual)
+    chosen = best if BETTER[by] * best.error(by) <= usual.error(by) else usual
+    return chosen.triple.points

@@ -21,6 +21,17 @@ def test_ranks_are_correlated():
     assert forms.rank_correlation([1, 5, 30], [0.7, 0.2, 0.1]) == pytest.approx(-1)
 
 
+def test_one_dimension_wins_if_the_quotient_falls_below_1_where_there_are_most_points():
+    def holds(correlation, *quotients):
+        pairs = zip((1, 10), quotients, strict=True)
+        rows = [{"points for each weight": k, "quotient": q} for k, q in pairs]
+        return forms.one_dimension_wins(correlation, rows)
+
+    assert holds(-0.5, 2.0, 0.9)
+    assert not holds(-0.5, 0.9, 1.1)
+    assert not holds(0.5, 2.0, 0.9)
+
+
 def test_a_form_restricts_the_space():
     assert forms.restriction("direct") == {"families": ["direct"]}
     assert forms.restriction("1x4") == {"fixed": {"winograd": "1x4"}}

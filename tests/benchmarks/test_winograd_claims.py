@@ -18,6 +18,7 @@ claims = script("winograd_claims")
         ("memory", [(2, 3), (2, 5)]),
         ("operations", [(2, 3), (2, 5)]),
         ("borders", [(2, 3), (4, 3)]),
+        ("partial", [13]),
         ("depthwise", [(2, 3), (4, 5)]),
     ],
 )

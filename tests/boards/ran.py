@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 from liftpy.boards.bundle import Bundle, write
-from liftpy.explore.exploring import identity_of, space_of
+from liftpy.explore.campaign.identity import identity_of
+from liftpy.explore.exploring import space_of
 from liftpy.ir.expr import Program
 from liftpy.workloads import Convolution, convolution
 

@@ -18,7 +18,8 @@ from liftpy.boards.schema import DeviceFields, checked, table
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ResultsRefused
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.exploring import identity_of, space_of
+from liftpy.explore.campaign.identity import identity_of
+from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.samples import REPEATS, SLOW_REPEATS
 from liftpy.language.text.program import parse
 from tests.boards.ran import altered, exported, run

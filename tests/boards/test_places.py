@@ -6,8 +6,9 @@ from liftpy.boards.bundle import Bundle, write
 from liftpy.boards.importing import import_results
 from liftpy.boards.results import read_results
 from liftpy.explore.campaign.campaign import Campaign
+from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.campaign.store import Store
-from liftpy.explore.exploring import explore, identity_of, space_of
+from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.measure.outcome import Refused
 from liftpy.language.text.program import parse

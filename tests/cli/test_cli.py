@@ -486,7 +486,7 @@ def test_a_largest_error_is_a_number_for_the_choice_in_a_campaign(liftpy, value,
     assert why in said.err
 
 
-def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
+def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):  # noqa: PLR0915  in order
     command = ["explore", "tiny.lift", "-n", "4", "--family", "plain", "--family", "direct"]
     said = liftpy(*command)
     assert said.code == 0, said.err
@@ -540,6 +540,9 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):
     assert liftpy("report", "liftpy.db", "--axis", "error", "-o", "error.html").code == 0
     page = Path("error.html").read_text(encoding="utf-8")
     assert "<h2>Time and error</h2>" in page
+    assert 'data-name="rms"' in page
+    assert " rms " in liftpy("pareto", "liftpy.db", "--axis", "error").out
+    assert " rms " not in liftpy("pareto", "liftpy.db").out
     assert not re.search(r"e-\d+ B", page), "no error is printed in bytes"
     assert Path("front.png").read_bytes().startswith(b"\x89PNG")
 

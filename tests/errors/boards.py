@@ -12,10 +12,11 @@ from liftpy.boards.bundle import Bundle, write
 from liftpy.boards.importing import import_results
 from liftpy.boards.results import COLUMNS, FORMAT, read_results
 from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.campaign.schema import digest
 from liftpy.explore.campaign.seals import seal
 from liftpy.explore.campaign.store import Store
-from liftpy.explore.exploring import identity_of, space_of
+from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.space.candidate import Candidate
 from liftpy.pipeline import compile_candidate

@@ -37,7 +37,7 @@ from liftpy.explore.campaign.seals import seal
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.distributed.sites import connect
 from liftpy.explore.distributed.workers import Workers
-from liftpy.explore.exploring import space_of
+from liftpy.explore.exploring import candidate_of, space_of
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.measurer import Measurer
 from liftpy.explore.measure.messages import Setup
@@ -388,6 +388,21 @@ CASES["space_of_the_only_form_beyond_the_error"] = lambda _: space_of(
     CONVOLUTION, DEFAULT_DEVICE, max_error=1e-7, fixed={"winograd": "2x2"}
 )
 CASES["space_of_an_error_below_0"] = lambda _: space_of(CONVOLUTION, DEFAULT_DEVICE, max_error=-1)
+CASES["space_with_points_of_no_form"] = lambda _: space_of(
+    CONVOLUTION, DEFAULT_DEVICE, winograd_points="0,1,-1,2,-2,1/2,-1/2,4"
+)
+CASES["space_with_lists_of_as_many_points"] = lambda _: space_of(
+    CONVOLUTION, DEFAULT_DEVICE, winograd_points=["0,1,-1", "0,1,2"]
+)
+CASES["space_with_measured_and_other_points"] = lambda _: space_of(
+    CONVOLUTION, DEFAULT_DEVICE, winograd_points=["measured", "0,1,2"]
+)
+CASES["space_with_points_that_f32_rounds"] = lambda _: space_of(
+    CONVOLUTION, DEFAULT_DEVICE, winograd_points="0,1,12347/7919"
+)
+CASES["candidate_with_points_that_are_none"] = lambda _: candidate_of(
+    CONVOLUTION, DEFAULT_DEVICE, {"winograd": "2x2", "winograd_points": "2.3_0_1"}
+)
 CASES["explained_out_of_every_range"] = lambda _: lp.space(TILES).explain({"tile0": 9999})
 
 

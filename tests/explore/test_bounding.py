@@ -15,7 +15,8 @@ from liftpy.compile import Kernel
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ArgumentRefused, NothingMeasured, StoreRefused
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.exploring import explore, identity_of, space_of
+from liftpy.explore.campaign.identity import identity_of
+from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.measure.bounding import Bounding, narrow_bounds
 from liftpy.explore.measure.check import Error
 from liftpy.explore.measure.compiling import Compiler
@@ -252,7 +253,7 @@ def test_a_campaign_that_was_begun_without_bounds_goes_on_without_them(device, t
         return made
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules[identity_of.__module__], "identity_of", older)
+        patch.setattr(sys.modules[explore.__module__], "identity_of", older)
         explore(SUMS, 1, 0, path, device, again=False)
     found = explore(SUMS, 2, 0, path, device, again=False)
     assert len(found.rows) == 2

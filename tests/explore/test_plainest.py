@@ -8,8 +8,9 @@ import pytest
 import liftpy as lp
 from liftpy.explore import exploring
 from liftpy.explore import search as searches
+from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.campaign.store import Store
-from liftpy.explore.exploring import DIRECT_FIRST, identity_of, space_of
+from liftpy.explore.exploring import DIRECT_FIRST, space_of
 from liftpy.explore.space.plainest import PLAIN, begun_with, plainest, plainness
 from liftpy.rewrite.partition import WINOGRAD, direct, other_algorithms, partitions
 from tests.fuzz.correlations import Case

@@ -9,7 +9,7 @@ from liftpy.ir.expr import Lambda, Program
 from liftpy.language.text.program import parse
 from liftpy.rewrite.algorithms import Algorithm, algorithms_of
 from liftpy.rewrite.partition import WINOGRAD, partitions
-from liftpy.rewrite.rules.correlation import FLAT
+from liftpy.rewrite.rules.correlation import FLAT, triple
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.rounding import DIVISION, ErrorBounds, Magnitudes, Unbounded, roundings
 from liftpy.winograd.error import UNIT, compounded
@@ -98,7 +98,8 @@ def test_the_bound_of_a_form_by_f_m_r_is_that_of_its_matrices(taps):
             *down, right = ((int(m), taps) for m in word.removesuffix("+flat").split("x"))
             summed = down == [(1, taps)]
             sizes = (right,) if summed else (*down, right)
-            assert used == Algorithm(sizes, 2, taps if summed else 1, flat)
+            triples = tuple(triple(m, r) for m, r in sizes)
+            assert used == Algorithm(triples, 2, taps if summed else 1, flat)
             params = case.program.params
             bounds = ErrorBounds(Program("p", Lambda(params, form.cut_form)), arrays)
             paths = bounds.at(points) / float(compounded(bounds.roundings))

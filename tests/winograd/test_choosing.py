@@ -17,6 +17,7 @@ from liftpy.winograd.choosing import (
     by_powers,
     choose,
     near_gamma,
+    of_rules,
     scalings,
     sets,
     shortlist,
@@ -24,7 +25,6 @@ from liftpy.winograd.choosing import (
 from liftpy.winograd.error import bound_of, gamma
 from liftpy.winograd.measured import measured_error
 from liftpy.winograd.points import ACCURATE, known_points
-from liftpy.winograd.sharing import is_dyadic
 from liftpy.winograd.triple import cook_toom, integral
 
 
@@ -122,19 +122,9 @@ def test_a_choice_knows_its_operations():
     assert choice.operations == 32 + 24
 
 
-def points_of_least_bound(m, r, channels=16):
-    """The points with which a rule computes F(m, r); `points.ACCURATE` says how they are chosen."""
-    usual, *others = shortlist(m, r, m + r - 1)
-    first, *tried = (Choice(t, Scaling.NONE, channels, 2) for t in (usual, *others))
-    exact = (c for c in tried if all(map(is_dyadic, c.triple.points)))
-    allowed = [c for c in exact if 4 * c.operations <= 5 * first.operations]
-    best = min(allowed, key=lambda c: c.bound.relative, default=first)
-    return (best if 2 * best.bound.relative <= first.bound.relative else first).triple.points
-
-
 @pytest.mark.parametrize(("m", "r"), SIZES)
 def test_rules_compute_with_points_of_a_small_bound(m, r):
-    assert triple(m, r).points == points_of_least_bound(m, r)
+    assert triple(m, r).points == of_rules(m, r, By.BOUND)
 
 
 def test_points_of_rules_have_at_most_half_the_usual_bound():

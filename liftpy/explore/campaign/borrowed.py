@@ -31,6 +31,7 @@ from liftpy.explore.campaign.schema import digest
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.search import Trial
 from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.given_points import bank_in
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, Tuple
@@ -137,7 +138,7 @@ def stage_settings(program: Program, row: Row) -> Iterator[tuple[str, StageSetti
     """The settings of each stage of a stored candidate, with the stage's text."""
     stages = [*keys_of_stages(row.skeleton)]
     assignment = row.assignment.items()
-    for partition in partitions(program):
+    for partition in partitions(program, bank_in(row.assignment)):
         if [s.name for s in partition.stages] == stages and {*partition.words} <= {*assignment}:
             yield from ((nameless(s.program), part) for s, part in split(partition, row))
             return

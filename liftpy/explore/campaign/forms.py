@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import TypeAlias
 
 from liftpy.deadline import Deadline
+from liftpy.explore.space.given_points import with_points
 from liftpy.explore.space.plainest import PLAIN
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
 from liftpy.ir.expr import Program
+from liftpy.rewrite.bank import USUAL, Bank
 from liftpy.rewrite.partition import Partition, direct, other_algorithms, partitions
 
 DERIVING = "deriving the program's forms"
@@ -35,13 +37,14 @@ class Forms:
     With `plain_first`, the first candidate is of the family `plain`, and is measured before the
     other families are derived. It requires that the user has no conditions, since these concern the
     whole space. `derive` returns the whole space, `derive_only` that of some families (None: all)
-    and partitions.
+    and partitions. Forms by F(m, r) have the points of `bank`.
     """
 
     plain_first: bool
     derive: Callable[[], Space]
     derive_only: Callable[[Families, Made], Space]
     deadline: Deadline
+    bank: Bank = USUAL
 
     @cached_property
     def plain(self) -> Space | None:
@@ -64,7 +67,7 @@ class Forms:
         if plain is None:
             return None
         with self.deadline.phase(DERIVING):
-            if not other_algorithms(plain.program):
+            if not other_algorithms(plain.program, self.bank):
                 return None
             found = self.derive_only(None, direct)
             return found if found.possible else None
@@ -77,11 +80,13 @@ class Forms:
             if plain is None:
                 return self.derive()
             if beginning is not None:
-                return joined(beginning, self.derive_only(None, other_algorithms))
-            if not all(p.is_whole for p in partitions(plain.program)):
+                return joined(
+                    beginning, self.derive_only(None, with_points(other_algorithms, self.bank))
+                )
+            if not all(p.is_whole for p in partitions(plain.program, self.bank)):
                 return self.derive()
             others = tuple(name for name in families_for(plain.device) if name != PLAIN)
-            return joined(plain, self.derive_only(others, partitions))
+            return joined(plain, self.derive_only(others, with_points(partitions, self.bank)))
 
     def are_all(self, known: int) -> bool:
         """Whether `known` candidates are all; derives the whole space only if they may be."""

@@ -12,6 +12,7 @@ from liftpy.errors import StoreRefused, a_few
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.space.candidate import Candidate, steps_text
+from liftpy.explore.space.given_points import proved
 from liftpy.explore.space.settings import Settings
 from liftpy.ir.expr import Program
 from liftpy.language.text.program import parse
@@ -64,7 +65,7 @@ def named_candidate(
 
     Raises StoreRefused if this liftpy does not derive the skeleton.
     """
-    skeleton = skeleton_named(program, key)
+    skeleton = skeleton_named(program, key, proved)
     if skeleton is None:
         known = [other.key for other in skeletons(program)]
         raise StoreRefused(

@@ -18,6 +18,9 @@ from liftpy.opencl.kernel import MemoryFigures
 ERROR = "error"
 """The axis of the largest error of a result; the other axes are memory figures."""
 
+RMS = "rms"
+"""The figure for the root mean square of a result's errors."""
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -110,8 +113,8 @@ class Row:
         return None if self.time_ns is None or figure is None else (self.time_ns, figure)
 
     def figure(self, axis: str) -> float | None:
-        """A memory figure in bytes, or the error; None if it is not known."""
-        return self.error if axis == ERROR else getattr(self.memory, axis, None)
+        """A memory figure in bytes, or an error; None if it is not known."""
+        return getattr(self if axis in {ERROR, RMS} else self.memory, axis, None)
 
 
 def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:

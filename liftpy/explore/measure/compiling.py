@@ -23,6 +23,7 @@ from liftpy.explore.measure.messages import (
 )
 from liftpy.explore.measure.outcome import Defect, Outcome, Refused, WrongResult
 from liftpy.explore.measure.serving import serve
+from liftpy.explore.space.given_points import admit_proofs, proved
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import skeleton_named, skeletons
@@ -40,6 +41,7 @@ class Compiler:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.program = parse(setup.text)
+        admit_proofs(setup.proofs)
         arrays = setup.inputs.arrays()
         self.meaning = Meaning(self.program, arrays)
         self.bounding = Bounding(self.program, arrays, setup.wanted) if setup.bounded else None
@@ -78,7 +80,7 @@ class Compiler:
 
     def skeleton(self, key: str) -> Skeleton | None:
         """The skeleton with a key, derived once; None if there is none."""
-        found = self.skeletons.get(key) or skeleton_named(self.program, key)
+        found = self.skeletons.get(key) or skeleton_named(self.program, key, proved)
         if found is not None:
             self.skeletons[key] = found
         return found

@@ -5,7 +5,8 @@ This module, and everything that a bench imports, can be used without z3 and lar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from liftpy.constraints.device import Device
@@ -20,7 +21,8 @@ class Setup:
     """The first message to a worker: the data that a whole campaign shares.
 
     The program is sent as text, because an expression's cached hash is valid in only one process.
-    If `bounded`, results are also compared with the bounds of their rounding errors.
+    If `bounded`, results are also compared with the bounds of their rounding errors. `proofs` are
+    rules with given points, by name, that need not be proved again, with the hashes of their laws.
     """
 
     text: str
@@ -28,6 +30,7 @@ class Setup:
     inputs: Inputs
     wanted: tuple[Expected, ...]
     bounded: bool = False
+    proofs: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from liftpy.constraints.device import Device
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.hypervolume import Box, growth
-from liftpy.explore.campaign.rows import ERROR, Row
+from liftpy.explore.campaign.rows import ERROR, RMS, Row
 from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.outcome import TIMED
 from liftpy.explore.measure.pareto import front, rule
@@ -74,7 +74,7 @@ def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
         "axis": axis,
         "rule": rule(axis, modelled=campaign.modelled),
         "second": "error" if axis == ERROR else "memory",
-        "figures": (*FIGURES, ERROR),
+        "figures": (*FIGURES, ERROR, *([RMS] if axis == ERROR else [])),
         "in_figure": in_figure,
         "parts": [part_of(part, axis, names) for part in campaign.apart()],
         "measured": sum(campaign.counts.get(kind, 0) for kind in TIMED),
@@ -111,7 +111,7 @@ def reproduce(campaign: Campaign) -> str:
     words = ["liftpy", "explore", f"{campaign.identity.program}.lift"]
     words += ["--samples", str(len(campaign.rows)), "--seed", str(campaign.identity.seed)]
     words += ["--search", settings.get("search", "random")]
-    for name in ("sampler", "memory_limit", "max_error", "tolerance"):
+    for name in ("sampler", "memory_limit", "max_error", "winograd_points", "tolerance"):
         value = settings.get(name)
         given = name == "tolerance" and settings.get("check") is None
         if value is not None and (given or value != COMMON.get(name)):

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.hypervolume import Box, growth
-from liftpy.explore.campaign.rows import ERROR, Row
+from liftpy.explore.campaign.rows import ERROR, RMS, Row
 from liftpy.explore.measure.outcome import Kind
 from liftpy.explore.measure.pareto import rule
 from liftpy.explore.optional import needing
@@ -139,18 +139,24 @@ def front_csv(campaign: Campaign, rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def front_table(rows: Sequence[Row], width: int, title: str | None = None) -> Table:
-    """A front as a table; a narrow one has fewer figures. Disturbed times, if any, are marked."""
+def front_table(
+    rows: Sequence[Row], width: int, title: str | None = None, axis: str = "peak"
+) -> Table:
+    """A front as a table; a narrow one has fewer figures. Disturbed times, if any, are marked.
+
+    A front of time and error has the root mean square of the errors, too.
+    """
     doubted = any(row.disturbed for row in rows)
-    shown = FIGURES if width >= WIDE else NARROW_FIGURES
+    shown = (*(FIGURES if width >= WIDE else NARROW_FIGURES), ERROR)
+    shown = (*shown, RMS) if axis == ERROR else shown
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("id", no_wrap=True)
     time = "modelled time" if any(row.outcome == "modelled" for row in rows) else "time"
-    for name in (time, "95 %", *(["disturbed"] if doubted else []), *shown, ERROR):
+    for name in (time, "95 %", *(["disturbed"] if doubted else []), *shown):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("candidate", overflow="fold")
     for row in rows:
-        figures = [in_figure(name, row.figure(name)) for name in (*shown, ERROR)]
+        figures = [in_figure(name, row.figure(name)) for name in shown]
         told = ["yes" if row.disturbed else ""] if doubted else []
         costs = in_time(row.time_ns), in_span(row.span), *told, *figures
         table.add_row(row.id, *costs, settings_text(row.assignment))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.campaign.rows import ERROR
+from liftpy.explore.campaign.rows import ERROR, RMS
 from liftpy.explore.measure.samples import Interval
 from liftpy.explore.space.settings import Settings
 
@@ -72,7 +72,7 @@ def in_bytes(size: int | None) -> str:
 
 def in_figure(axis: str, value: float | None) -> str:
     """A figure of an axis as text: a size in bytes in a suitable unit, or an error."""
-    if axis != ERROR or value is None:
+    if axis not in {ERROR, RMS} or value is None:
         return in_bytes(None if value is None else int(value))
     return f"{value:.1e}"
 

@@ -27,7 +27,7 @@ from liftpy.explore.space.product import Product
 from liftpy.explore.space.space import Space
 from liftpy.kernels.chain import chain
 from liftpy.rewrite.composition import StagedSkeleton
-from liftpy.rewrite.partition import HELD, STORED, WINOGRAD
+from liftpy.rewrite.partition import ALGORITHM, HELD, STORED, WINOGRAD
 
 Search: TypeAlias = Callable[[Space, int, Sequence[Trial], Allows], Iterator[Candidate]]
 Prior: TypeAlias = Callable[[Space], Sequence[Trial]]
@@ -106,7 +106,7 @@ class Arm:
     def stores_all(self) -> bool:
         """Whether every value that may be stored is stored."""
         return self.product is not None and all(
-            word == STORED for name, word in self.product.partition.words if name != WINOGRAD
+            word == STORED for name, word in self.product.partition.words if name not in ALGORITHM
         )
 
     @property

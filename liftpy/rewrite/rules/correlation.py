@@ -21,12 +21,14 @@ that contain it, and the transformed values take less memory than those of two d
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, reduce
 from typing import TypeAlias
 
+from liftpy.errors import TransformRefused
 from liftpy.ir.constraint import at_least
 from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, ScalarOp, call
 from liftpy.ir.nat import Nat, NatLike, nat, nats
@@ -50,7 +52,7 @@ from liftpy.rewrite.rules.notation import (
 from liftpy.rewrite.rules.products import accumulate, folded
 from liftpy.winograd.linear import Product, Step, Straight, Sum
 from liftpy.winograd.matrices import Matrix, identity, kronecker
-from liftpy.winograd.points import ACCURATE
+from liftpy.winograd.points import ACCURATE, Points, points
 from liftpy.winograd.sharing import is_dyadic, program
 from liftpy.winograd.triple import Triple, cook_toom
 
@@ -401,14 +403,76 @@ NAMES = {
 """The shape of each rule, and m and r in each dimension."""
 
 
+PointsOf: TypeAlias = tuple[tuple[tuple[int, int], Points], ...]
+"""Points of some F(m, r), each by (m, r), for rules that do not have the usual ones."""
+
+WORD = re.compile(r"[1-9]\.[1-9](_-?[0-9]+(/[1-9][0-9]*)?)+")
+"""The points of one F(m, r) in a word."""
+
+GIVEN = "@"
+"""What is between the name of a rule and the points that it is made from."""
+
+
+def spelled_points(given: PointsOf) -> str:
+    """Points as a word: no space, comma or bracket, which separate words.
+
+    >>> spelled_points((((4, 3), points("0", "2", "-2", "1/2", "-1/2")),))
+    '4.3_0_2_-2_1/2_-1/2'
+    """
+    return "+".join("_".join([f"{m}.{r}", *map(str, some)]) for (m, r), some in given)
+
+
+def read_points(name: str) -> PointsOf:
+    """The points in the name of a rule; none if it has the usual ones."""
+    return points_of_word(name.partition(GIVEN)[2])
+
+
+def points_of_word(texts: str) -> PointsOf:
+    """The points that `spelled_points` wrote. TransformRefused for any other text.
+
+    >>> points_of_word("2.2_0_1/2"), points_of_word("")
+    ((((2, 2), (Fraction(0, 1), Fraction(1, 2))),), ())
+    """
+    found: list[tuple[tuple[int, int], Points]] = []
+    for text in texts.split("+") if texts else ():
+        if WORD.fullmatch(text) is None:
+            raise TransformRefused(
+                f"the points {texts} are refused: {text!r} does not begin with m.r, or has a point "
+                "that is no integer and no fraction. Give m, r and the points as in "
+                f"{spelled_points(tuple(ACCURATE.items())[1:2])}"
+            )
+        size, *some = text.split("_")
+        m, r = size.split(".")
+        found.append(((int(m), int(r)), points(*some)))
+    return tuple(found)
+
+
+def base_of(name: str) -> str:
+    """The name of the rule that has the usual points."""
+    return name.partition(GIVEN)[0]
+
+
+def with_points(name: str, given: PointsOf) -> str:
+    """The name of the rule with those of the given points that are for its m and r."""
+    own = tuple((size, some) for size, some in given if size in NAMES[name][1])
+    return f"{name}{GIVEN}{spelled_points(own)}" if own else name
+
+
 @cache
 def made(name: str) -> Rule:
-    """The rule of a name; KeyError if there is none."""
-    shape, sizes = NAMES[name]
-    return SHAPES[shape](name, *(triple(m, r) for m, r in sizes))
+    """The rule of a name, which may contain points; KeyError if there is none."""
+    shape, triples = parts_of(name)
+    return SHAPES[shape](name, *triples)
+
+
+def parts_of(name: str) -> tuple[str, tuple[Triple, ...]]:
+    """The shape of a rule and its F(m, r) in each dimension; KeyError if no rule has the name."""
+    shape, sizes = NAMES[base_of(name)]
+    given = dict(read_points(name))
+    return shape, tuple(triple(*size, given.get(size)) for size in sizes)
 
 
 @cache
-def triple(m: int, r: int) -> Triple:
-    """F(m, r) as the rules have it."""
-    return cook_toom(m, r, ACCURATE.get((m, r)))
+def triple(m: int, r: int, given: Points | None = None) -> Triple:
+    """F(m, r) as the rules have it, or from given points."""
+    return cook_toom(m, r, given or ACCURATE.get((m, r)))

@@ -21,6 +21,8 @@ from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, every_part
 from liftpy.primitives import Slide
 from liftpy.primitives.work import computes
+from liftpy.rewrite.rule import Rule
+from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.rules.correlation import NAMES, RECTANGLES, SIZES
 from liftpy.rewrite.strategies.elementwise import to_elements
 from liftpy.rewrite.strategies.epilogue import fused_inward
@@ -76,7 +78,7 @@ class Tiling:
     and other results are computed directly; it is for numbers of results for which this takes fewer
     products than tiles of any `m`. With `overlap`, it is for numbers of results of which one is no
     multiple of `m`, and none is less: the last tile begins early. The rule is applied after
-    `prepared`.
+    `prepared`; `law` looks it up.
     """
 
     rule: str
@@ -87,6 +89,7 @@ class Tiling:
     hybrid: bool = False
     overlap: bool = False
     prepared: Strategy = identity
+    law: Callable[[str], Rule] = RULES.__getitem__
 
 
 def tiles_of(rows: Tiles, columns: Tiles) -> Strategy:
@@ -281,7 +284,7 @@ def by_rule(tiling: Tiling) -> Strategy:
     """The rule of a tiling at the outermost map to which it applies."""
 
     def run(expr: Expr) -> Result:  # the rule is made only for what has tiles
-        return seq(tiling.prepared, outermost(rule(tiling.rule)))(expr)
+        return seq(tiling.prepared, outermost(rule(tiling.law(tiling.rule))))(expr)
 
     return run
 
