@@ -22,7 +22,7 @@ from liftpy.constraints.rng import Rng
 from liftpy.deadline import check
 from liftpy.errors import Unsatisfiable
 from liftpy.explore.exploring import space_of
-from liftpy.explore.search.cost_model import GUESS, figures
+from liftpy.explore.search.cost_model import GUESS, figures_at
 from liftpy.explore.search.local import with_sizes
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member, everything, subseed
@@ -279,14 +279,16 @@ class Chooser:
     def ordered(self, members: Sequence[Member]) -> list[tuple[Member, Candidate]]:
         """Draws of each skeleton, in the order of their figures."""
         each = max(FEW, DRAWS // len(members))
-        found = [
-            (member, self.candidate((member.skeleton, sizes)))
-            for member in members
-            if member.possible
-            for sizes in itertools.islice(member.points.draws(subseed(0, member.key)), each)
-        ]
+        found: list[tuple[Member, Candidate]] = []
+        costs: list[float] = []
+        for member in members:
+            if member.possible:
+                drawn = member.points.draws(subseed(0, member.key))
+                points = [*itertools.islice(drawn, each)]
+                found += ((member, self.candidate((member.skeleton, at))) for at in points)
+                known = figures_at(member.skeleton, points, self.space.device)
+                costs += (float(np.dot(figures, GUESS)) for figures in known)
         self.drawn += len(found)
-        costs = [float(np.dot(figures(c, self.space.device), GUESS)) for _, c in found]
         return [found[k] for k in sorted(range(len(found)), key=lambda k: costs[k])]
 
     def variants(
