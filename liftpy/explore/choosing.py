@@ -1,16 +1,17 @@
 """`lp.choose`: the candidate with the least modelled time; no kernel runs.
 
 Time adds up over stages, so each stage is chosen by itself. Of a stage, many draws are ordered by
-the figures of `search/cost_model.py`, which take microseconds. The first ones, and variants of the
-best of them, are modelled (`liftpy.traffic`), which takes as long as lowering them to loops: tens
-of milliseconds for each, about as long in total as deriving the space.
+the figures of `search/cost_model.py`, which are evaluated for all points of a skeleton at once. The
+first ones, and variants of the best of them, are modelled (`liftpy.traffic`), which takes as long
+as lowering them to loops: milliseconds for each. Partitions are compared by the first few
+candidates of their stages; those that take much longer than the best are not searched further.
 """
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,14 +66,17 @@ class Choice:
     """The candidate with the least modelled time, and the best of each other family or partition.
 
     `left` are the partitions some of whose stages take longer than the best candidate, with that
-    modelled time in milliseconds; their other stages were not modelled. `drawn` candidates (of
-    stages) were ordered by figures, and `considered` of them modelled. `deriving` and `choosing`
-    are the seconds that deriving the space and choosing in it took.
+    modelled time in milliseconds; their other stages were not searched. `unlikely` are those whose
+    first few candidates of each stage take much longer, with the modelled time of the best of
+    these; they were not searched further. `drawn` candidates (of stages) were ordered by figures,
+    and `considered` of them modelled. `deriving` and `choosing` are the seconds that deriving the
+    space and choosing in it took.
     """
 
     best: Model
     others: tuple[Model, ...]
     left: Mapping[str, float]
+    unlikely: Mapping[str, float]
     hardware: Hardware
     drawn: int
     considered: int
@@ -113,6 +117,7 @@ class Choice:
                 for other in self.others
             ],
             "left": dict(self.left),
+            "unlikely": dict(self.unlikely),
             "drawn": self.drawn,
             "considered": self.considered,
             "deriving_s": self.deriving,
@@ -180,6 +185,7 @@ def chosen(space: Space, deriving: float = 0.0, memory_limit: int | None = None)
         best,
         tuple(others),
         chooser.left,
+        chooser.unlikely,
         chooser.hardware,
         chooser.drawn,
         chooser.considered,
@@ -221,6 +227,7 @@ class Chooser:
     space: Space
     hardware: Hardware
     left: dict[str, float] = field(default_factory=dict[str, float])
+    unlikely: dict[str, float] = field(default_factory=dict[str, float])
     drawn: int = 0
     considered: int = 0
     _begun: dict[tuple[int, ...], Begun] = field(default_factory=dict[tuple[int, ...], "Begun"])
@@ -242,7 +249,7 @@ class Chooser:
         for spent, key, part in sorted(probed, key=lambda probe: probe[0]):
             bound = min((m.milliseconds for m in found), default=float("inf"))
             if spent > UNLIKELY * bound:
-                self.left[key] = spent
+                self.unlikely[key] = spent
                 continue
             stages = self.stages(part, key, HOPELESS * bound)
             if stages is not None:

@@ -86,16 +86,22 @@ def is_regular(loop: Loop, known: set[str]) -> bool:
             case _:
                 return False
         for part in parts_of(term):
-            if isinstance(part, Load):
-                if not is_linear(part.index, loop.counter):
-                    return False
-                if part.memory.space != "private":
-                    loaded.add(part.memory.name)
-            elif isinstance(part, FromIndex) and not is_linear(part.index, loop.counter):
+            if not differs_in_offsets(part, loop.counter):
                 return False
-            elif isinstance(part, Choice) and loop.counter in part.condition.index.names():
-                return False
+            if isinstance(part, Load) and part.memory.space != "private":
+                loaded.add(part.memory.name)
     return loaded.isdisjoint(stored)
+
+
+def differs_in_offsets(term: Term, counter: str) -> bool:
+    """Whether a term by itself, without its parts, is the same for each counter up to offsets."""
+    match term:
+        case Load(_, index) | FromIndex(index):
+            return is_linear(index, counter)
+        case Choice(condition):
+            return counter not in condition.index.names()
+        case _:
+            return True
 
 
 def is_linear(index: Nat, counter: str) -> bool:

@@ -53,8 +53,8 @@ class Counts:
     """What one compute unit does in a kernel: operations and loads, by the width of vectors.
 
     `loads` also has the stride in bytes from a work-item to the next; None if it is not constant.
-    `cells` are the loads and stores by place. `executed` are the executions that the code asks for, by the space of
-    the memory, whether it stores, and the width; one for equal loads of a block.
+    `cells` are the loads and stores by place. `executed` are the executions that the code asks for,
+    by the space of the memory, whether it stores, and the width; one for equal loads of a block.
     """
 
     operations: dict[int, float] = field(default_factory=dict[int, float])
