@@ -102,10 +102,10 @@ def compared(name: str, samples: int, device: str | None, rounds: int) -> str:
 
 PARTS = {
     "draws": ("draw.py", "unrank"),
-    "figures": ("cost_model.py", "figures"),
+    "figures": ("cost_model.py", "figures_at"),
     "sizes put in": ("skeleton.py", "at"),
     "kernels": ("pipeline.py", "chain_of"),
-    "loops": ("pipeline.py", "loops_of"),
+    "loops": ("pipeline.py", "counted_loops_of"),
     "model": ("time.py", "kernel_of"),
 }
 """The steps of choosing: the heading of each, the file and the name of its function."""

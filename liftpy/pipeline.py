@@ -19,7 +19,14 @@ from liftpy.loops.in_place import in_place
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.merge_stores import merge_stores
 from liftpy.loops.own_registers import with_own_registers
-from liftpy.loops.passes import OnNests, Passes, in_loop_ir, optimized, within_length
+from liftpy.loops.passes import (
+    OnNests,
+    Passes,
+    for_counting,
+    in_loop_ir,
+    optimized,
+    within_length,
+)
 from liftpy.loops.silent_stores import without_silent_stores
 from liftpy.loops.unroll import unrolled
 from liftpy.loops.unswitch import unswitched
@@ -28,8 +35,9 @@ from liftpy.opencl.kernel import Module
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.skeleton import Skeleton
 
+BEFORE_UNROLLING: OnNests = MappingProxyType({"own registers": with_own_registers})
 ON_NESTS: OnNests = MappingProxyType(
-    {"own registers": with_own_registers, "unroll": unrolled, "update in place": in_place}
+    {**BEFORE_UNROLLING, "unroll": unrolled, "update in place": in_place}
 )
 """The passes on the loop nest that views produce."""
 
@@ -106,6 +114,11 @@ def chain_of(lowered: LoweredProgram) -> Chain:
 def loops_of(kernels: Iterable[Kernel], names: dict[str, str]) -> tuple[LoopKernel, ...]:
     """Kernels in the loop IR, before the passes on it; `names` has the names of the buffers."""
     return tuple(in_loop_ir(kernel, names, ON_NESTS) for kernel in kernels)
+
+
+def counted_loops_of(kernels: Iterable[Kernel], names: dict[str, str]) -> tuple[LoopKernel, ...]:
+    """Kernels in the loop IR with regular loops over registers not unrolled, to be counted."""
+    return tuple(for_counting(kernel, names, BEFORE_UNROLLING) for kernel in kernels)
 
 
 def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, str | int]) -> Module:

@@ -108,7 +108,7 @@ def show_traffic(choice: Choice) -> None:
 
 def show_others(choice: Choice) -> None:
     """Prints the best of other families and partitions, and why each is worse."""
-    if not (choice.others or choice.left):
+    if not (choice.others or choice.left or choice.unlikely):
         return
     table = Table(
         title="the best of other families and partitions",
@@ -126,6 +126,8 @@ def show_others(choice: Choice) -> None:
         table.add_row(
             f"> {spent:.3g} ms", key, "some of its stages take longer than all of the best"
         )
+    for key, spent in choice.unlikely.items():
+        table.add_row(f"{spent:.3g} ms", key, "the best of a few candidates; not searched further")
     show(table)
     if len(choice.others) > OTHERS:
         say(f"and {len(choice.others) - OTHERS} more: --json has them")

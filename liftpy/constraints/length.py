@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 from liftpy.constraints.blocks import Blocks
 from liftpy.constraints.terms import NOTHING, Term, TermReader
 from liftpy.errors import InternalError
-from liftpy.ir.by_identity import by_identity
 from liftpy.ir.expr import (
     Expr,
     FunCall,
@@ -31,7 +30,7 @@ from liftpy.ir.expr import (
 from liftpy.ir.nat import ZERO, Nat, NatLike, nat, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
-from liftpy.ir.uses import Component, Uses
+from liftpy.ir.uses import Component, Uses, used_often
 from liftpy.ir.walk import function_of
 from liftpy.kernels.chain import Kernel
 from liftpy.kernels.launch import Demand, demand, divided
@@ -346,13 +345,6 @@ class Length(Blocks):
                 self.open(length, body, looped=length != lengths[0], over_ids=True)
             case _:
                 self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
-
-
-@by_identity(1 << 12)
-def used_often(f: Lambda) -> tuple[tuple[Param, Uses], ...]:
-    """The parameters of a function of which a part is used more than once, with their uses."""
-    every = ((p, Uses(f.body, p)) for p in f.params)
-    return tuple((p, used) for p, used in every if used.any_often)
 
 
 def space_of(m: MemoryPrimitive) -> str:

@@ -1,16 +1,17 @@
 """`lp.choose`: the candidate with the least modelled time; no kernel runs.
 
 Time adds up over stages, so each stage is chosen by itself. Of a stage, many draws are ordered by
-the figures of `search/cost_model.py`, which take microseconds. The first ones, and variants of the
-best of them, are modelled (`liftpy.traffic`), which takes as long as lowering them to loops: tens
-of milliseconds for each, about as long in total as deriving the space.
+the figures of `search/cost_model.py`, which are evaluated for all points of a skeleton at once. The
+first ones, and variants of the best of them, are modelled (`liftpy.traffic`), which takes as long
+as lowering them to loops: milliseconds for each. Partitions are compared by the first few
+candidates of their stages; those that take much longer than the best are not searched further.
 """
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,7 @@ from liftpy.constraints.rng import Rng
 from liftpy.deadline import check
 from liftpy.errors import Unsatisfiable
 from liftpy.explore.exploring import space_of
-from liftpy.explore.search.cost_model import GUESS, figures
+from liftpy.explore.search.cost_model import GUESS, figures_at
 from liftpy.explore.search.local import with_sizes
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member, everything, subseed
@@ -39,9 +40,11 @@ from liftpy.traffic.time import modelled
 DRAWS = 1536  # draws of a stage that are ordered by figures, over all of its skeletons
 FEW = 8  # at least so many of each skeleton
 MODELLED = 12  # of these, how many are modelled
+PROBED = 6  # of these, how many are modelled to compare partitions
 ROUNDS = 2  # how often variants of the best are modelled
 VARIANTS = 6  # how many in each round
 HOPELESS = 1.5  # a partition is left if some of its stages take this many times the best time
+UNLIKELY = 2.0  # and if all of them take this many times it, with the best of `PROBED` for each
 
 
 @dataclass(frozen=True)
@@ -63,14 +66,17 @@ class Choice:
     """The candidate with the least modelled time, and the best of each other family or partition.
 
     `left` are the partitions some of whose stages take longer than the best candidate, with that
-    modelled time in milliseconds; their other stages were not modelled. `drawn` candidates (of
-    stages) were ordered by figures, and `considered` of them modelled. `deriving` and `choosing`
-    are the seconds that deriving the space and choosing in it took.
+    modelled time in milliseconds; their other stages were not searched. `unlikely` are those whose
+    first few candidates of each stage take much longer, with the modelled time of the best of
+    these; they were not searched further. `drawn` candidates (of stages) were ordered by figures,
+    and `considered` of them modelled. `deriving` and `choosing` are the seconds that deriving the
+    space and choosing in it took.
     """
 
     best: Model
     others: tuple[Model, ...]
     left: Mapping[str, float]
+    unlikely: Mapping[str, float]
     hardware: Hardware
     drawn: int
     considered: int
@@ -111,6 +117,7 @@ class Choice:
                 for other in self.others
             ],
             "left": dict(self.left),
+            "unlikely": dict(self.unlikely),
             "drawn": self.drawn,
             "considered": self.considered,
             "deriving_s": self.deriving,
@@ -180,6 +187,7 @@ def chosen(space: Space, deriving: float = 0.0, memory_limit: int | None = None)
         best,
         tuple(others),
         chooser.left,
+        chooser.unlikely,
         chooser.hardware,
         chooser.drawn,
         chooser.considered,
@@ -202,16 +210,31 @@ class StageModel:
 
 
 @dataclass
+class Begun:
+    """A stage whose search has begun: the first candidates to model, and those that are modelled.
+
+    `known` has the latter by key.
+    """
+
+    candidates: list[tuple[Member, Candidate]]
+    known: dict[str, tuple[Member, StageModel]] = field(
+        default_factory=dict[str, tuple[Member, StageModel]]
+    )
+
+
+@dataclass
 class Chooser:
     """The search for the least modelled time in a space."""
 
     space: Space
     hardware: Hardware
     left: dict[str, float] = field(default_factory=dict[str, float])
+    unlikely: dict[str, float] = field(default_factory=dict[str, float])
     drawn: int = 0
     considered: int = 0
-    _stages: dict[tuple[tuple[int, ...], bool], StageModel] = field(
-        default_factory=dict[tuple[tuple[int, ...], bool], StageModel]
+    _begun: dict[tuple[int, ...], Begun] = field(default_factory=dict[tuple[int, ...], "Begun"])
+    _stages: dict[tuple[int, ...], StageModel] = field(
+        default_factory=dict[tuple[int, ...], StageModel]
     )
 
     def models(self) -> list[Model]:
@@ -223,14 +246,26 @@ class Chooser:
                 families.setdefault(member.family, []).append(member)
         for family, members in families.items():
             found.append(self.model([self.stage(members, constant=False)], family))
-        for product in self.space.products:
-            for part in product.summands if product.possible else ():
-                bound = min((m.milliseconds for m in found), default=float("inf"))
-                stages = self.stages(part, HOPELESS * bound)
-                if stages is not None:
-                    drawn = part.made([stage.drawn for stage in stages])
-                    found.append(self.model(stages, product.key, drawn))
+        parts = [(p.key, part) for p in self.space.products if p.possible for part in p.summands]
+        probed = ((self.probed(part), key, part) for key, part in parts)
+        for spent, key, part in sorted(probed, key=lambda probe: probe[0]):
+            bound = min((m.milliseconds for m in found), default=float("inf"))
+            if spent > UNLIKELY * bound:
+                self.unlikely[key] = spent
+                continue
+            stages = self.stages(part, key, HOPELESS * bound)
+            if stages is not None:
+                drawn = part.made([stage.drawn for stage in stages])
+                found.append(self.model(stages, key, drawn))
         return found
+
+    def probed(self, part: Product) -> float:
+        """The modelled time of a partition from the first few candidates of each stage."""
+        return sum(
+            min((stage.milliseconds for _, stage in self.begun(group).known.values()), default=0.0)
+            for group, constant in stages_of(part)
+            if not constant
+        )
 
     def model(self, stages: list[StageModel], alike: str, drawn: Drawn | None = None) -> Model:
         """The candidate that these stages make."""
@@ -240,55 +275,63 @@ class Chooser:
         made = Candidate(self.space.program, skeleton, tuple(sizes.items()))
         return Model(made, Modelled(kernels, self.hardware), alike)
 
-    def stages(self, product: Product, bound: float) -> list[StageModel] | None:
+    def stages(self, part: Product, key: str, bound: float) -> list[StageModel] | None:
         """The best of each stage of a partition; None if some of them take longer than a bound."""
         made: list[StageModel] = []
-        for k, (stage, group) in enumerate(
-            zip(product.partition.stages, product.groups, strict=True)
-        ):
-            of = stage.program
-            last = k == len(product.groups) - 1
-            constant = not last and all(p.name in of.constants for p in of.params)
+        for group, constant in stages_of(part):
             made.append(self.stage(group, constant=constant))
             spent = sum(one.milliseconds for one in made)
-            if spent > bound and not last:
-                self.left[product.key] = spent
+            if spent > bound and len(made) < len(part.groups):
+                self.left[key] = spent
                 return None
         return made
 
     def stage(self, members: Sequence[Member], *, constant: bool) -> StageModel:
         """The best of the skeletons of a stage; equal stages are chosen once."""
-        key = tuple(map(id, members)), constant
+        if constant:  # computed once, before the runs
+            return StageModel(drawn_of(self.ordered(members)[0][1]), None)
+        key = tuple(map(id, members))
         if key not in self._stages:
-            self._stages[key] = self._chosen(members, constant=constant)
+            self._stages[key] = self._chosen(members)
         return self._stages[key]
 
-    def _chosen(self, members: Sequence[Member], *, constant: bool) -> StageModel:
-        ordered = self.ordered(members)
-        if constant:  # computed once, before the runs
-            return StageModel(drawn_of(ordered[0][1]), None)
-        known: dict[str, tuple[Member, StageModel]] = {}
-        for member, candidate in varied(ordered)[:MODELLED]:
-            known[candidate.key] = member, self.modelled(candidate)
+    def begun(self, members: Sequence[Member]) -> Begun:
+        """A stage of which the first few candidates are modelled."""
+        key = tuple(map(id, members))
+        if key not in self._begun:
+            candidates = varied(self.ordered(members))[:MODELLED]
+            self._begun[key] = Begun(candidates)
+            self.model_all(self._begun[key], candidates[:PROBED])
+        return self._begun[key]
+
+    def model_all(self, stage: Begun, candidates: Iterable[tuple[Member, Candidate]]) -> None:
+        """Models those of some candidates of a stage that are not known."""
+        for member, candidate in candidates:
+            if candidate.key not in stage.known:
+                stage.known[candidate.key] = member, self.modelled(candidate)
+
+    def _chosen(self, members: Sequence[Member]) -> StageModel:
+        begun = self.begun(members)
+        self.model_all(begun, begun.candidates)
         rng = Rng(subseed(0, members[0].key))
         for _ in range(ROUNDS):
-            ranked = sorted(known.values(), key=lambda pair: pair[1].milliseconds)
-            for member, candidate in self.variants(ranked, rng):
-                if candidate.key not in known:
-                    known[candidate.key] = member, self.modelled(candidate)
-        return min((stage for _, stage in known.values()), key=lambda stage: stage.milliseconds)
+            ranked = sorted(begun.known.values(), key=lambda pair: pair[1].milliseconds)
+            self.model_all(begun, self.variants(ranked, rng))
+        return min((stage for _, stage in begun.known.values()), key=lambda s: s.milliseconds)
 
     def ordered(self, members: Sequence[Member]) -> list[tuple[Member, Candidate]]:
         """Draws of each skeleton, in the order of their figures."""
         each = max(FEW, DRAWS // len(members))
-        found = [
-            (member, self.candidate((member.skeleton, sizes)))
-            for member in members
-            if member.possible
-            for sizes in itertools.islice(member.points.draws(subseed(0, member.key)), each)
-        ]
+        found: list[tuple[Member, Candidate]] = []
+        costs: list[float] = []
+        for member in members:
+            if member.possible:
+                drawn = member.points.draws(subseed(0, member.key))
+                points = [*itertools.islice(drawn, each)]
+                found += ((member, self.candidate((member.skeleton, at))) for at in points)
+                known = figures_at(member.skeleton, points, self.space.device)
+                costs += (float(np.dot(figures, GUESS)) for figures in known)
         self.drawn += len(found)
-        costs = [float(np.dot(figures(c, self.space.device), GUESS)) for _, c in found]
         return [found[k] for k in sorted(range(len(found)), key=lambda k: costs[k])]
 
     def variants(
@@ -315,6 +358,14 @@ class Chooser:
         self.considered += 1
         lowered = candidate.skeleton.at(candidate.point)
         return StageModel(drawn_of(candidate), modelled(lowered, self.space.device, self.hardware))
+
+
+def stages_of(part: Product) -> Iterator[tuple[Sequence[Member], bool]]:
+    """The skeletons of each stage of a partition, and whether it depends on constants only."""
+    last = len(part.groups) - 1
+    for k, (stage, group) in enumerate(zip(part.partition.stages, part.groups, strict=True)):
+        of = stage.program
+        yield group, k < last and all(p.name in of.constants for p in of.params)
 
 
 def drawn_of(candidate: Candidate) -> Drawn:

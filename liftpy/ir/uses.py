@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from liftpy.ir.by_identity import by_identity
 from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Param
 from liftpy.ir.walk import children, function_of
 
@@ -49,3 +50,10 @@ class Uses:
         """Whether a component is used more than once, by itself or as part of a larger one."""
         within = (component[:k] for k in range(len(component) + 1))
         return sum(self.counts[c] for c in within) > 1
+
+
+@by_identity(1 << 13)
+def used_often(f: Lambda) -> tuple[tuple[Param, Uses], ...]:
+    """The parameters of a function of which a part is used more than once, with their uses."""
+    every = ((p, Uses(f.body, p)) for p in f.params)
+    return tuple((p, used) for p, used in every if used.any_often)

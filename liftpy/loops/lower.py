@@ -23,7 +23,8 @@ class LoopKernel:
     `buffers` are its memories in global memory: those that it reads, the one that it writes, and
     its scratch. `locals` are the memories of a work-group. `ids` are the names of the ids that it
     uses: `gid0` is the global id in dimension 0, `wid0` the id of the work-group, `lid0` the id in
-    the work-group. If the kernel is `rolled`, counters of loops may index private memory.
+    the work-group. If the kernel is `rolled`, counters of loops may index private memory. `regular`
+    has the counters of the loops over registers that stand for their iterations (`loops.regular`).
     """
 
     kernel: Kernel
@@ -34,6 +35,7 @@ class LoopKernel:
     local_size: Sizes
     block: Block = field(default_factory=Block)
     rolled: bool = False
+    regular: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:

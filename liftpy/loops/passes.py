@@ -14,8 +14,10 @@ from typing import TypeAlias
 from liftpy.kernels.chain import Kernel
 from liftpy.loops.lower import LoopKernel, lowered
 from liftpy.loops.nest import MOST_STATEMENTS, Nest, too_long
+from liftpy.loops.regular import without_snapshots
 from liftpy.loops.storing import stored
 from liftpy.loops.tree import Block, statements_in
+from liftpy.loops.unroll import partly_unrolled
 from liftpy.loops.verify import verify
 
 #: Passes by name, in order.
@@ -44,6 +46,19 @@ def in_loop_ir(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKe
     for change in passes.values():
         nest = change(nest)
     return replace(code, block=stored(nest))
+
+
+def for_counting(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKernel:
+    """A kernel in the loop IR, with regular loops over registers left as loops.
+
+    It has the operations and accesses of the kernel's code, but no correct order of copies between
+    registers: it is read, and no code is made of it. `passes` come before unrolling.
+    """
+    code, nest = lowered(kernel, names)
+    for change in passes.values():
+        nest = change(nest)
+    nest, kept = partly_unrolled(without_snapshots(nest))
+    return replace(code, block=stored(nest), rolled=True, regular=kept)
 
 
 def after_each_pass(code: LoopKernel, passes: Passes) -> Iterator[tuple[str, LoopKernel]]:

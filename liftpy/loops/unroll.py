@@ -24,6 +24,7 @@ from liftpy.loops.nest import (
     terms_in,
     too_long,
 )
+from liftpy.loops.regular import is_unrolled, regular
 from liftpy.loops.substitute import Substitution
 from liftpy.views.terms import Term, Variable
 
@@ -34,10 +35,25 @@ def unrolled(nest: Nest) -> Nest:
     Raises TypeRefused for more statements than a kernel may have, and for private memory that
     work-items would share.
     """
+    return _unrolled(nest, indexing(terms_in(nest.body)), frozenset())
+
+
+def partly_unrolled(nest: Nest) -> tuple[Nest, frozenset[str]]:
+    """A nest whose loops over registers are unrolled unless they are regular, and the others.
+
+    The others are given by their counters. Raises as `unrolled` does.
+    """
+    over_registers = indexing(terms_in(nest.body))
+    kept = regular(nest, over_registers)
+    return _unrolled(nest, over_registers, kept), kept
+
+
+def _unrolled(nest: Nest, over_registers: frozenset[str], kept: frozenset[str]) -> Nest:
     noted = set(nest.noted)
-    unroller = Unroller(nest.kernel, Substitution(nest.read, noted), indexing(terms_in(nest.body)))
+    unroller = Unroller(nest.kernel, Substitution(nest.read, noted), over_registers, kept)
     body = unroller.block(nest.body)
-    if unroller.over_registers - unroller.counters and (left := indexing(terms_in(body))):
+    reached = unroller.counters | kept
+    if over_registers - reached and (left := indexing(terms_in(body)) - kept):
         if any(name.startswith(DATA_INDEX) for name in left):
             message = (
                 "a data-dependent index cannot select among values computed in registers: "
@@ -60,13 +76,19 @@ def indexing(terms: Iterable[Term]) -> frozenset[str]:
 
 @dataclass
 class Unroller:
-    """The statements of a nest with its loops over registers unrolled."""
+    """The statements of a nest with its loops over registers unrolled, except the `kept` ones.
+
+    `made` is the number of statements if these were unrolled, too; `times` is the number of
+    iterations of those around.
+    """
 
     kernel: str
     at: Substitution
     over_registers: frozenset[str]
+    kept: frozenset[str]
     counters: set[str] = field(default_factory=set)
     made: int = 0
+    times: int = 1
 
     def block(self, statements: Iterable[Statement]) -> tuple[Statement, ...]:
         """Statements, unrolled."""
@@ -74,18 +96,23 @@ class Unroller:
 
     def statement(self, s: Statement) -> Iterator[Statement]:
         """The replacement of a statement."""
-        if isinstance(s, Loop) and (s.asked or s.counter in self.over_registers) and s.first == 0:
-            self.counters.add(s.counter)
+        if isinstance(s, Loop) and is_unrolled(s, self.over_registers):
             if s.bound > MOST_STATEMENTS:
                 why = f"a loop over registers would be unrolled to {s.bound} steps"
                 raise too_long(self.kernel, why)
+            if s.counter in self.kept:
+                self.times *= s.bound
+                yield s._replace(body=self.block(s.body))
+                self.times //= s.bound
+                return
+            self.counters.add(s.counter)
             for k in range(s.bound):
                 renamed: dict[str, Term] = {}
                 for inner in s.body:
                     for placed in self.placed(inner, s.counter, k, renamed):
                         yield from self.statement(placed)
             return
-        self.made += 1
+        self.made += self.times
         if self.made > MOST_STATEMENTS:
             raise too_long(self.kernel)
         yield s._replace(body=self.block(s.body)) if isinstance(s, Loop) else s

@@ -34,7 +34,7 @@ from liftpy.ir.expr import (
 from liftpy.ir.nat import ZERO, var
 from liftpy.ir.pull import Pull, Value, known
 from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
-from liftpy.ir.uses import Component, Uses
+from liftpy.ir.uses import Component, Uses, used_often
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.loops.nest import DATA_INDEX, LANES, Bind, Statement
@@ -92,7 +92,6 @@ class Viewing:
     views: dict[tuple[int, ...], tuple[Expr, list[Value], Value]] = field(default_factory=dict)
     traits: dict[int, Traits] = field(default_factory=dict)
     folds: dict[int, tuple[ReduceVec, int]] = field(default_factory=dict)
-    used: dict[int, tuple[Lambda, list[tuple[Param, Uses]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.read.hold = self.data_index
@@ -252,17 +251,10 @@ class Viewing:
     def given(self, f: Lambda, values: Sequence[Value], name: Callable[[Term], Term]) -> Env:
         """A function's variables; `name` is applied to computed values used more than once."""
         env = dict(zip(f.params, values, strict=True))
-        for param, used in self.uses_of(f):
-            env[param] = self.often(env[param], param.type, used, (), name)
+        for param, used in used_often(f):
+            if is_computed(param.type):
+                env[param] = self.often(env[param], param.type, used, (), name)
         return env
-
-    def uses_of(self, f: Lambda) -> list[tuple[Param, Uses]]:
-        """The variables of a function that are used more than once, whole or by component."""
-        found = self.used.get(id(f))
-        if found is None:
-            every = [(p, Uses(f.body, p)) for p in f.params if is_computed(p.type)]
-            found = self.used[id(f)] = f, [(p, used) for p, used in every if used.any_often]
-        return found[1]
 
     def often(
         self, value: Value, t: Type, used: Uses, component: Component, name: Callable[[Term], Term]

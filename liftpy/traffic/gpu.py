@@ -85,7 +85,7 @@ def kernel_on_gpu(code: LoopKernel, device: Device, hardware: Hardware) -> Model
     """The model of one kernel on a GPU."""
     placed = residency_of(code, device, hardware)
     names, batches, together, shares = axes_of(code, placed)
-    reader = Reader("lid0" if code.kernel.demand.groups else "gid0")
+    reader = Reader("lid0" if code.kernel.demand.groups else "gid0", code.regular)
     body = side_by_side(reader.block(code.block, names, []), together)
     for axis in batches:
         body = (Loop(axis.name, axis.trips, body),)
@@ -144,16 +144,19 @@ def loading(
     prefix = "lid" if grouped else "gid"
     items = [*lanes(shape, min(placed.group, hardware.subgroup), prefix)]
     issued = cycles = 0.0
-    for cell, _, loops, times in counts.cells:
-        width = cell.width * size_bytes(cell.type).value({})
+    for cell, shifts, _, loops, times in counts.cells:
+        size = size_bytes(cell.type).value({})
+        width = cell.width * size
         starts = addresses(cell, loops, items)
-        if cell.memory.space == "local":
-            rounds = float(rounds_of(starts, width, hardware.load_bytes // WORD or 1))
-        else:
-            lines = lines_of(starts, width, hardware.cache_line)
-            rounds = max(1.0, lines * hardware.cache_line / hardware.load_bytes)
-        issued += times * placed.subgroups
-        cycles += times * placed.subgroups * rounds
+        for shift in shifts:
+            shifted = [start + size * shift for start in starts]
+            if cell.memory.space == "local":
+                rounds = float(rounds_of(shifted, width, hardware.load_bytes // WORD or 1))
+            else:
+                lines = lines_of(shifted, width, hardware.cache_line)
+                rounds = max(1.0, lines * hardware.cache_line / hardware.load_bytes)
+            issued += times * placed.subgroups
+            cycles += times * placed.subgroups * rounds
     return issued, cycles
 
 

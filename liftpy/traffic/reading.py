@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from liftpy.ir.nat import Atom, Nat, Quotient, Remainder, Var
 from liftpy.ir.operators import OPERATORS
@@ -35,23 +35,33 @@ Names: TypeAlias = Mapping[str, tuple[Axis, ...]]
 """The digits whose sum is an id or a counter."""
 
 
+class Place(NamedTuple):
+    """A load or store at a cell whose index has each of `shifts` added: how often, in which loops.
+
+    Each of them is executed `times` times.
+    """
+
+    cell: Cell
+    shifts: tuple[int, ...]
+    stores: bool
+    loops: tuple[For, ...]
+    times: float
+
+
 @dataclass
 class Counts:
     """What one compute unit does in a kernel: operations and loads, by the width of vectors.
 
     `loads` also has the stride in bytes from a work-item to the next; None if it is not constant.
-    `cells` are the loads and stores one by one: where, whether it stores, the loops around it, and
-    how often it is executed. `executed` are the executions that the code asks for, by the space of
-    the memory, whether it stores, and the width; one for equal loads of a block.
+    `cells` are the loads and stores by place. `executed` are the executions that the code asks for,
+    by the space of the memory, whether it stores, and the width; one for equal loads of a block.
     """
 
     operations: dict[int, float] = field(default_factory=dict[int, float])
     loads: dict[tuple[int, int, int | None], float] = field(
         default_factory=dict[tuple[int, int, int | None], float]
     )
-    cells: list[tuple[Cell, bool, tuple[For, ...], float]] = field(
-        default_factory=list[tuple[Cell, bool, tuple[For, ...], float]]
-    )
+    cells: list[Place] = field(default_factory=list[Place])
     executed: Counter[tuple[str, bool, int]] = field(default_factory=Counter[tuple[str, bool, int]])
 
 
@@ -98,7 +108,7 @@ def work_of(code: LoopKernel, units: int) -> Work:
         for d in range(3):
             group = (replace(a, stride=a.stride * code.local_size[d]) for a in names[f"wid{d}"])
             names[f"gid{d}"] = (*group, *names[f"lid{d}"])
-    reader = Reader(dims[-1][0])
+    reader = Reader(dims[-1][0], code.regular)
     body = reader.block(code.block, names, [(name, trips[name]) for name, _ in dims])
     for name, _ in reversed(dims):
         body = (Loop(name, trips[name], body),) if trips[name] > 1 else body
@@ -107,10 +117,24 @@ def work_of(code: LoopKernel, units: int) -> Work:
 
 
 @dataclass
+class Straight:
+    """What a block makes: its loops, its accesses with their offsets in bytes, the cells so far."""
+
+    parts: list[Nest] = field(default_factory=list[Nest])
+    accesses: dict[Access, set[int]] = field(default_factory=dict[Access, set[int]])
+    seen: dict[Cell, set[int]] = field(default_factory=dict[Cell, set[int]])
+
+
+@dataclass
 class Reader:
-    """Reads statements; `first` is the axis of work-items that are adjacent."""
+    """Reads statements; `first` is the axis of work-items that are adjacent.
+
+    A loop whose counter is in `regular` stands for its iterations, one after the other
+    (`liftpy.loops.regular`).
+    """
 
     first: str
+    regular: frozenset[str] = frozenset()
     counts: Counts = field(default_factory=Counts)
     loops: tuple[For, ...] = ()
 
@@ -118,29 +142,47 @@ class Reader:
         self, block: Block, names: Names, around: Sequence[tuple[str, int]]
     ) -> tuple[Nest, ...]:
         """The loops and accesses of a block inside loops with these axes and trips."""
-        parts: list[Nest] = []
-        accesses: dict[Access, list[int]] = {}
-        seen: set[Cell] = set()
+        made = Straight()
+        self.straight(block, names, around, {}, made)
+        merged = (replace(a, offsets=tuple(sorted(o))) for a, o in made.accesses.items())
+        return (*made.parts, *merged)
+
+    def straight(
+        self,
+        block: Block,
+        names: Names,
+        around: Sequence[tuple[str, int]],
+        within: Mapping[str, int],
+        made: Straight,
+    ) -> None:
+        """Adds what a block makes inside the regular loops `within`, counters with their trips."""
+        times, each = math.prod(trips for _, trips in around), math.prod(within.values())
         for s in block:
-            if isinstance(s, For):
-                parts.append(self.loop(s, names, around))
+            if isinstance(s, For) and s.counter in self.regular:
+                self.straight(s.body, names, around, {**within, s.counter: s.bound}, made)
+            elif isinstance(s, For):
+                made.parts.append(self.loop(s, names, around))
             elif isinstance(s, If):
                 for inner in (s.then, s.otherwise):
-                    parts += self.block(inner, names, around)
+                    made.parts += self.block(inner, names, around)
             elif isinstance(s, Let | Store):
-                times = math.prod(trips for _, trips in around)
-                self.operations(s.value, times)
+                self.operations(s.value, times * each)
                 for cell, stores in accesses_of(s):
-                    if cell.memory.space == "private" or (cell in seen and not stores):
+                    if cell.memory.space == "private":
                         continue
-                    seen.add(cell)
-                    self.counts.executed[cell.memory.space, stores, cell.width] += times
+                    first, shifts = apart(cell, within)
+                    seen = made.seen.setdefault(first, set())
+                    many = each if stores else len(shifts - seen)
+                    if not many:
+                        continue
+                    new = tuple(sorted(shifts if stores else shifts - seen))
+                    seen |= shifts
+                    self.counts.executed[cell.memory.space, stores, cell.width] += times * many
                     past = isinstance(s, Store) and s.nontemporal and stores
-                    access, offset = access_of(cell, names, stores=stores, past=past)
-                    self.load(access, cell, around)
-                    accesses.setdefault(access, []).append(offset)
-        merged = (replace(a, offsets=tuple(sorted({*o}))) for a, o in accesses.items())
-        return (*parts, *merged)
+                    access = access_of(first, names, stores=stores, past=past)
+                    self.load(access, first, around, new, many)
+                    size = size_bytes(cell.type).value({})
+                    made.accesses.setdefault(access, set()).update(size * k for k in new)
 
     def loop(self, s: For, names: Names, around: Sequence[tuple[str, int]]) -> Loop:
         """A loop. If its counter begins at an id, that is a digit of it."""
@@ -168,18 +210,41 @@ class Reader:
                 known = self.counts.operations
                 known[width] = known.get(width, 0) + slots * times
 
-    def load(self, access: Access, cell: Cell, around: Sequence[tuple[str, int]]) -> None:
-        """Counts the executions of a load or store; loops around it that do not change it, do not.
+    def load(
+        self,
+        access: Access,
+        cell: Cell,
+        around: Sequence[tuple[str, int]],
+        shifts: tuple[int, ...],
+        many: int,
+    ) -> None:
+        """Counts the executions of `many` loads or stores, of the same cell up to `shifts`.
 
-        What is loaded outside an inner loop stays in a register.
+        Loops around it that do not change it do not count: what is loaded outside an inner loop
+        stays in a register.
         """
         depends = [k for k, (axis, _) in enumerate(around) if axis in access.axes]
         depth = depends[-1] + 1 if depends and not access.stores else 0
         inside = around if access.stores else around[:depth]
         times = math.prod(trips for _, trips in inside)
         key = cell.width, size_bytes(cell.type).value({}), stride_of(access, self.first)
-        self.counts.loads[key] = self.counts.loads.get(key, 0) + times
-        self.counts.cells.append((cell, access.stores, self.loops, times))
+        self.counts.loads[key] = self.counts.loads.get(key, 0) + times * many
+        each = times * many // len(shifts)
+        self.counts.cells.append(Place(cell, shifts, access.stores, self.loops, each))
+
+
+def apart(cell: Cell, within: Mapping[str, int]) -> tuple[Cell, set[int]]:
+    """A cell without the counters of regular loops and without a constant, and what these add."""
+    index, shifts = cell.index, {0}
+    for name, trips in within.items():
+        if name in index.names():
+            still, moving = index.parted(name)
+            ((_, factor),) = moving.terms.items()
+            index = still.recombined()
+            shifts = {shift + factor * k for shift in shifts for k in range(trips)}
+    number = index.terms.get((), 0)
+    shifts = {number + shift for shift in shifts} if number else shifts
+    return replace(cell, index=index - number), shifts
 
 
 def stride_of(access: Access, axis: str) -> int | None:
@@ -189,13 +254,11 @@ def stride_of(access: Access, axis: str) -> int | None:
     return None if derived else sum(plain)
 
 
-def access_of(cell: Cell, names: Names, *, stores: bool, past: bool) -> tuple[Access, int]:
-    """An access to a cell, without its constant offset, and that offset in bytes."""
+def access_of(cell: Cell, names: Names, *, stores: bool, past: bool) -> Access:
+    """An access to a cell, without its constant offset."""
     size = size_bytes(cell.type).value({})
     digits = tuple(digits_of(cell.index, names, size))
-    offset = cell.index.terms.get((), 0) * size
-    access = Access(cell.memory.name, digits, cell.width * size, stores=stores, nontemporal=past)
-    return access, offset
+    return Access(cell.memory.name, digits, cell.width * size, stores=stores, nontemporal=past)
 
 
 def digits_of(index: Nat, names: Names, unit: int) -> Iterator[Digit]:

@@ -14,7 +14,7 @@ from liftpy.constraints.hardware import Hardware
 from liftpy.ir.types import size_bytes
 from liftpy.loops.lower import LoopKernel
 from liftpy.opencl.generate import buffer_names
-from liftpy.pipeline import chain_of, collection_paused, loops_of
+from liftpy.pipeline import chain_of, collection_paused, counted_loops_of
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.traffic.gpu import kernel_on_gpu
 from liftpy.traffic.model import LATENCY, Modelled, ModelledKernel
@@ -32,7 +32,7 @@ def modelled(lowered: LoweredProgram, device: Device, hardware: Hardware) -> Mod
     """The modelled traffic and time of a lowered program whose sizes are numbers."""
     with collection_paused():
         cut = chain_of(lowered)
-        codes = loops_of(cut.run, buffer_names(cut))
+        codes = counted_loops_of(cut.run, buffer_names(cut))
         model = kernel_of if device.type == "CPU" else kernel_on_gpu
         return Modelled(tuple(model(c, device, hardware) for c in codes), hardware)
 

@@ -3,6 +3,7 @@
 import pytest
 
 import liftpy as lp
+from liftpy.explore import choosing
 from liftpy.explore.choosing import HOPELESS
 from liftpy.opencl.devices import find_device
 from liftpy.traffic.machine import hardware_of
@@ -33,7 +34,8 @@ def test_the_model_of_stages_is_that_of_the_program(choice):
 
 def test_every_family_and_partition_has_a_candidate_or_a_reason(choice):
     space = lp.space(ATTENTION, X86)
-    found = {model.alike for model in (choice.best, *choice.others)} | choice.left.keys()
+    found = {model.alike for model in (choice.best, *choice.others)}
+    found |= choice.left.keys() | choice.unlikely.keys()
     assert found == {m.family for m in space.members} | {p.key for p in space.products}
     best = choice.best.milliseconds
     assert all(spent > HOPELESS * best for spent in choice.left.values())
@@ -56,3 +58,15 @@ def test_constant_stages_take_no_time():
     choice = lp.choose(program, X86)
     for model in (choice.best, *choice.others):
         assert len(model.modelled.kernels) == 1
+
+
+def test_partitions_that_begin_badly_are_left(choice, monkeypatch):
+    """Of each stage, a few candidates are modelled: they take twice as long as the best."""
+    partition = "stages(scores=stored)"
+    (stored,) = (model for model in choice.others if model.alike == partition)
+    monkeypatch.setattr(choosing, "UNLIKELY", 1.5)
+    early = lp.choose(ATTENTION, X86)
+    assert early.unlikely.keys() == {partition}
+    assert stored.milliseconds <= early.unlikely[partition] > 1.5 * early.best.milliseconds
+    assert early.considered < choice.considered
+    assert early.candidate.key == choice.candidate.key

@@ -15,7 +15,7 @@ import pytest
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.explore.exploring import space_of
 from liftpy.explore.search import Trial, named
-from liftpy.explore.search.cost_model import GUESS, Trend, figures
+from liftpy.explore.search.cost_model import GUESS, Trend, figures, figures_at
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawing, everything
 from liftpy.explore.space.space import Space
@@ -49,6 +49,16 @@ def run(space: Space, seed: int, most: int) -> list[int]:
     tried = named("guided")(space, seed, trials, everything)
     trials += (Trial(c, time_of(c), 1) for c in itertools.islice(tried, most))
     return [t.time_ns or 0 for t in trials]
+
+
+def test_figures_of_points_are_those_of_each_point(space: Space) -> None:
+    """All points of a skeleton at once, also if a figure does not depend on the sizes."""
+    for member in space.members[:4]:
+        points = [*itertools.islice(member.points.draws(3), 7)]
+        single = [figures_at(member.skeleton, [point], DEVICE)[0] for point in points]
+        assert figures_at(member.skeleton, points, DEVICE) == single
+        assert len(set(single)) > 1
+    assert figures_at(space.members[0].skeleton, [], DEVICE) == []
 
 
 def test_figures_say_what_is_amiss(space: Space) -> None:

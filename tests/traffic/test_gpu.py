@@ -46,10 +46,10 @@ def counts_of(code):
 def test_adjacent_work_items_load_one_line_and_strided_ones_a_line_each():
     code = code_of(TRANSPOSED, family="plain", map="glb1.glb0")  # dimension 0: along a column of x
     counts, placed = counts_of(code)
-    (load, _, _, _), (store, stores, _, _) = counts.cells
-    assert load.memory.name == "x"
-    assert stores
-    assert store.memory.name == "output"
+    load, store = counts.cells
+    assert load.cell.memory.name == "x"
+    assert store.stores
+    assert store.cell.memory.name == "output"
     assert loading(counts, code, placed, HARDWARE)[1] == placed.subgroups * (4 + 1)
     wide = replace(HARDWARE, load_bytes=32)  # half a line in a cycle
     assert loading(counts, code, placed, wide)[1] == placed.subgroups * (8 + 2)
@@ -68,8 +68,8 @@ def test_a_group_that_no_subgroup_divides_leaves_lanes_unused():
 def test_places_that_are_data_are_taken_to_be_far_apart():
     code = code_of(DATA, family="plain", map="glb0")
     counts, placed = counts_of(code)
-    loads = {cell.memory.name: cell for cell, stores, _, _ in counts.cells if not stores}
-    assert loads.keys() == {"xs", "js"}
+    loads = {place.cell.memory.name for place in counts.cells if not place.stores}
+    assert loads == {"xs", "js"}
     assert loading(counts, code, placed, HARDWARE)[1] == placed.subgroups * (4 + 1 + 1)
 
 

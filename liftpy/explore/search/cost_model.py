@@ -20,7 +20,7 @@ trials. The model orders candidates and drops none.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -48,19 +48,47 @@ FAITH = 4.0  # the weight of the guess, in trials
 
 
 def figures(candidate: Candidate, device: Device) -> Figures:
-    """Lanes, registers, idle units, traffic and stores of a candidate.
+    """Lanes, registers, idle units, traffic and stores of a candidate: see `figures_at`."""
+    return figures_at(candidate.skeleton, [candidate.point], device)[0]
 
-    Lanes and registers are those of the kernel that uses them best, since a kernel that only copies
-    has no use for them. Idle units and stores are those of the worst kernel; traffic is that of all
-    kernels.
+
+def figures_at(
+    skeleton: Skeleton, points: Sequence[Mapping[str, int]], device: Device
+) -> list[Figures]:
+    """Lanes, registers, idle units, traffic and stores of each point of a skeleton.
+
+    What they are computed from are expressions of the sizes, which are evaluated once for all
+    points. Lanes and registers are those of the kernel that uses them best, since a kernel that
+    only copies has no use for them. Idle units and stores are those of the worst kernel; traffic is
+    that of all kernels.
     """
-    cut, at = _cut(candidate.skeleton), candidate.point
-    lanes = min(_lanes(k, at, device) for k in cut.kernels)
-    registers = min(_registers(k, at, device) for k in cut.kernels)
-    idle = max(_idle(k, at, device) for k in cut.kernels)
-    traffic = math.log2(max(1.0, cut.moved.evaluate(at) / max(cut.least.evaluate(at), 1)))
-    stores = max(math.log2(w.evaluate(at)) for w in cut.apart)
-    return lanes, registers, idle, traffic, stores
+    if not points:
+        return []
+    cut = _cut(skeleton)
+    at = {name: np.array([point[name] for point in points]) for name in points[0]}
+
+    def each(size: Nat) -> list[int]:
+        found = size.evaluate(at)
+        return found.tolist() if isinstance(found, np.ndarray) else [int(found)] * len(points)
+
+    def logs(values: Iterable[float]) -> list[float]:
+        return [math.log2(value) for value in values]
+
+    lanes: list[list[float]] = []
+    registers: list[list[float]] = []
+    idle: list[list[float]] = []
+    for k in cut.kernels:
+        widest = map(max, zip(*map(each, k.widths), strict=True))
+        lanes.append(logs(max(1.0, device.vector_width / width) for width in widest))
+        room = VECTORS * max(device.vector_width, 1) if device.type == "CPU" else SCALARS
+        registers.append([abs(x) for x in logs(max(b, 4) / (4 * room) for b in each(k.private))])
+        pieces = (max(1, n // g) for n, g in zip(each(k.items), each(k.group), strict=True))
+        idle.append([_idle(n, device) for n in pieces])
+    moved = zip(each(cut.moved), each(cut.least), strict=True)
+    traffic = logs(max(1.0, all_ / max(least, 1)) for all_, least in moved)
+    stores = logs(map(max, zip(*map(each, cut.apart), strict=True)))
+    best = (map(min, zip(*rows, strict=True)) for rows in (lanes, registers))
+    return [*zip(*best, map(max, zip(*idle, strict=True)), traffic, stores, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -136,20 +164,9 @@ def _vectors(t: Type) -> list[Nat]:
             return []
 
 
-def _lanes(kernel: Measured, at: Mapping[str, int], device: Device) -> float:
-    widest = max(w.evaluate(at) for w in kernel.widths)
-    return math.log2(max(1.0, device.vector_width / widest))
-
-
-def _registers(kernel: Measured, at: Mapping[str, int], device: Device) -> float:
-    held = max(kernel.private.evaluate(at), 4)
-    room = VECTORS * max(device.vector_width, 1) if device.type == "CPU" else SCALARS
-    return abs(math.log2(held / (4 * room)))
-
-
-def _idle(kernel: Measured, at: Mapping[str, int], device: Device) -> float:
-    items, group = kernel.items.evaluate(at), kernel.group.evaluate(at)
-    pieces, units = max(1, items // group), max(device.compute_units, 1)
+def _idle(pieces: int, device: Device) -> float:
+    """How many times longer a kernel takes because its last round of pieces has too few."""
+    units = max(device.compute_units, 1)
     if pieces >= ROUNDS * units:
         return 0.0
     return math.log2(-(-pieces // units) * units / pieces)
@@ -168,9 +185,14 @@ class Trend:
 
     def figures(self, candidates: Sequence[Candidate]) -> npt.NDArray[np.float64]:
         """A row of figures for each candidate."""
+        new: dict[int, list[Candidate]] = {}
         for c in candidates:
             if c.key not in self._known:
-                self._known[c.key] = figures(c, self._device)
+                new.setdefault(id(c.skeleton), []).append(c)
+        for alike in new.values():
+            points = [c.point for c in alike]
+            found = figures_at(alike[0].skeleton, points, self._device)
+            self._known |= zip((c.key for c in alike), found, strict=True)
         return np.array([self._known[c.key] for c in candidates]).reshape(-1, len(GUESS))
 
     def fit(self, trials: Sequence[Trial], slowest: int) -> None:
