@@ -15,6 +15,7 @@ from liftpy.cli.options import (
     ProgramName,
     SetOption,
     SizeOption,
+    StorageOption,
     WhereOption,
 )
 from liftpy.cli.points import spell
@@ -32,10 +33,11 @@ def register(app: typer.Typer) -> None:
     app.command("choose")(choose)
 
 
-def choose(
+def choose(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
+    storage: StorageOption = None,
     device: LimitsName = None,
     set_: SetOption = None,
     where: WhereOption = None,
@@ -50,7 +52,7 @@ def choose(
     `explore` measures, and finds faster candidates.
     """
     started = time.perf_counter()
-    space, given = asked_space(program, size, device, set_, where, memory_limit, max_error)
+    space, given = asked_space(program, size, device, set_, where, memory_limit, max_error, storage)
     space = space.narrow(given) if given else space
     choice = chosen(space, time.perf_counter() - started, memory_limit)
     if json:

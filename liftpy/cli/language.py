@@ -16,6 +16,7 @@ from liftpy.cli.options import (
     LimitsName,
     ProgramName,
     SizeOption,
+    StorageOption,
     WhereOption,
     one_of,
     settings,
@@ -241,10 +242,11 @@ def access_line(cell: Cell, *, store: bool) -> str:
 # --- derive ---------------------------------------------------------------------------------------
 
 
-def derive(
+def derive(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
+    storage: StorageOption = None,
     strategy: Annotated[
         str | None,
         typer.Option(
@@ -271,7 +273,7 @@ def derive(
     given = settings(set_)
     if strategy is not None:
         given[FAMILY] = strategy
-    source = closed(load_program(program, size))
+    source = closed(load_program(program, size, storage))
     found = fitting(source, given)
     if device is not None or where:
         target = DEFAULT_DEVICE if device is None else find_device(device)

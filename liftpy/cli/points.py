@@ -22,6 +22,7 @@ from liftpy.cli.options import (
     SeedOption,
     SetOption,
     SizeOption,
+    StorageOption,
     WhereOption,
 )
 from liftpy.cli.screen import note, say, show, show_json
@@ -182,6 +183,7 @@ def show_space(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
+    storage: StorageOption = None,
     device: LimitsName = None,
     set_: SetOption = None,
     where: WhereOption = None,
@@ -201,7 +203,9 @@ def show_space(  # noqa: PLR0913  one parameter per option
     With --draw, prints candidates instead, as `explore --search random` draws them for this seed.
     """
     begun = time.perf_counter()
-    whole, chosen = asked_space(program, size, device, set_, where, memory_limit, max_error)
+    whole, chosen = asked_space(
+        program, size, device, set_, where, memory_limit, max_error, storage
+    )
     space, target = whole.narrow(chosen), whole.device
     if draw:
         drawn = dataclasses.replace(space, sampler=sampler.value).sample(draw, seed, start=start)
@@ -332,10 +336,11 @@ def show_draws(drawn: list[Candidate], *, more: bool, json: bool) -> None:
     note(f"next: --start {drawn[-1].ordinal + 1}" if more else "no more candidates")
 
 
-def explain(
+def explain(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
+    storage: StorageOption = None,
     set_: SetOption = None,
     where: WhereOption = None,
     device: LimitsName = None,
@@ -347,7 +352,9 @@ def explain(
 
     Exit code 1 if they are not.
     """
-    space, chosen = asked_space(program, size, device, set_, where, memory_limit, max_error)
+    space, chosen = asked_space(
+        program, size, device, set_, where, memory_limit, max_error, storage
+    )
     answer = space.explain(chosen)
     if json:
         show_json(dataclasses.asdict(answer))

@@ -29,11 +29,12 @@ def asked_space(
     where: Sequence[str] | None,
     memory_limit: int | None,
     max_error: float | None = None,
+    storage: Sequence[str] | None = None,
 ) -> tuple[Space, Settings]:
     """The space that the options select, and the single-valued settings, not yet applied to it."""
     chosen, listed = settings_and_lists(set_)
     space = space_of(
-        load_program(program, size),
+        load_program(program, size, storage),
         device_or_default(device),
         memory_limit=memory_limit,
         max_error=max_error,

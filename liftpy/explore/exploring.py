@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -51,10 +51,12 @@ from liftpy.ir.expr import Program
 from liftpy.language.entry import entry
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import collection_paused, compile_candidate
-from liftpy.rewrite.partition import Partition, in_turn, partitions
+from liftpy.rewrite.forms import in_turn, partitions
+from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.sizes import closed
+from liftpy.semantics.storage import StorageLike, with_storage
 
 SAMPLES = 100
 DATABASE = Path("liftpy.db")
@@ -79,17 +81,19 @@ def space_of(  # noqa: PLR0913  one argument per setting
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
     settings: Settings | None = None,
+    storage: StorageLike | None = None,
 ) -> Space:
     """The space of a program on a device (a `Device`, or an argument of `find_device`).
 
     `families` restricts the families, `memory_limit` the peak of candidates, in bytes. Forms by
-    F(m, r) are left out if their error bound, relative to the largest possible result, exceeds
-    `max_error`. `sizes` gives numbers for the program's open sizes. `where` has conditions on
-    sizes, such as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
-    `{"pad": "copy", "kappa": [8, 16]}`. Families that `settings` name are in the space, even if
-    they do not suit the device. Raises TypeRefused for a program without kernels.
+    F(m, r), and with narrower storage, are left out if their error bound, relative to the largest
+    possible result, exceeds `max_error`. `sizes` gives numbers for the program's open sizes. `where`
+    has conditions on sizes, such as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed
+    value or values: `{"pad": "copy", "kappa": [8, 16]}`. Families that `settings` name are in the
+    space, even if they do not suit the device. `storage` has types in which values may be stored
+    (`lp.with_storage`). Raises TypeRefused for a program without kernels.
     """
-    program = closed(program, sizes)
+    program = closed(with_storage(program, storage or {}), sizes)
     target = device if isinstance(device, Device) else find_device(device)
     if isinstance(families, str):  # one family: do not iterate over its letters
         families = (families,)
@@ -120,7 +124,7 @@ def whole_space(
     memory_limit: int | None = None,
     max_error: float | None = None,
     fixed: Fixed | None = None,
-    made: Callable[[Program], Sequence[Partition]] = partitions,
+    made: Callable[[Program], Iterable[Partition]] = partitions,
 ) -> Space:
     """The space of a program on a device; raises TypeRefused for a program without kernels.
 
@@ -151,13 +155,14 @@ def candidate_of(
     *,
     memory_limit: int | None = None,
     sizes: Mapping[str, int] | None = None,
+    storage: StorageLike | None = None,
 ) -> Candidate:
     """The same as `candidate(settings)` of `space_of` with the other arguments, with less work.
 
     Only the skeletons up to the first one with these settings are derived. The whole space is
     needed only to explain why there is no such candidate.
     """
-    program = closed(program, sizes)
+    program = closed(with_storage(program, storage or {}), sizes)
     family = settings.get(FAMILY)
     named = families_for(device, families_in(settings))
     families = [str(family)] if family in FAMILIES else named  # others do not fit
@@ -248,6 +253,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     sizes: Mapping[str, int] | None = None,
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
+    storage: StorageLike | None = None,
     sampler: Sampler = "uniform",
     again: bool = True,
     workers: Workers | None = None,
@@ -278,9 +284,9 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
 
     `tolerance` bounds the error of a result, relative to its largest value; by default it is
     `TOLERANCE`, and no error may exceed its a-priori bound either (`measure/bounding.py`). `sizes`
-    gives numbers for the program's open sizes; `where`, `fixed` and `max_error` restrict the space
-    (as in `space_of`). A call with other values of these is another campaign. `sampler` draws
-    candidates uniformly, or, for comparison, as published (`incremental`).
+    gives numbers for the program's open sizes; `where`, `fixed`, `max_error` and `storage`
+    determine the space (as in `space_of`). A call with other values of these is another campaign.
+    `sampler` draws candidates uniformly, or, for comparison, as published (`incremental`).
 
     At the end, candidates that may be on the front by noise are measured `again`, within the time
     limit (`remeasure.py`).
@@ -310,7 +316,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     searches.named(search)  # refuses an unknown name before any work
     with ExitStack() as opened:
         phase("looking for devices")
-        program = closed(program, sizes)
+        program = closed(with_storage(program, storage or {}), sizes)
         require_inputs(program)
         begun = begun_in(Path(db))
         if modelled and times:

@@ -17,7 +17,8 @@ from liftpy.ir.walk import substitute_sizes
 from liftpy.primitives import ToGlobal
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.cuts import RESULT
-from liftpy.rewrite.partition import Partition, Stage, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import Partition, Stage
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, shape_of, skeleton_of_key, skeletons_of
 from liftpy.rewrite.strategies.families.form import Form

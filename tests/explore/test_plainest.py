@@ -11,7 +11,8 @@ from liftpy.explore import search as searches
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.exploring import DIRECT_FIRST, identity_of, space_of
 from liftpy.explore.space.plainest import PLAIN, begun_with, plainest, plainness
-from liftpy.rewrite.partition import WINOGRAD, direct, other_algorithms, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import WINOGRAD, direct, other_algorithms
 from tests.fuzz.correlations import Case
 
 pytestmark = pytest.mark.usefixtures("in_one_process")
