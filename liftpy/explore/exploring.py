@@ -87,8 +87,8 @@ def space_of(  # noqa: PLR0913  one argument per setting
 
     `families` restricts the families, `memory_limit` the peak of candidates, in bytes. Forms by
     F(m, r), and with narrower storage, are left out if their error bound, relative to the largest
-    possible result, exceeds `max_error`. `sizes` gives numbers for the program's open sizes. `where`
-    has conditions on sizes, such as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed
+    possible result, exceeds `max_error`. `sizes` gives numbers for open sizes. `where` has
+    conditions on sizes, such as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed
     value or values: `{"pad": "copy", "kappa": [8, 16]}`. Families that `settings` name are in the
     space, even if they do not suit the device. `storage` has types in which values may be stored
     (`lp.with_storage`). Raises TypeRefused for a program without kernels.
@@ -272,15 +272,13 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     not been interrupted. A larger `samples` extends it.
 
     The plainest candidate is the first (`plainest.py`); those of the search follow. Unless the user
-    has conditions, it is measured before the families other than `plain` are derived. If the
-    program also has forms with other algorithms, a few candidates of the search that compute
-    directly are tried before these forms are lowered.
+    has conditions, it is measured before the families other than `plain` are derived. A few direct
+    candidates of the search are tried before forms with other algorithms are lowered.
 
     `time_limit` ends this call that many seconds after it began, or after `began`, a time of
     `time.monotonic`; the candidate in progress is tried in the next call. `candidate_limit` is the
     limit of each candidate in seconds, `build_limit` that of the driver's compiler; a candidate
-    gets at most half of the remaining time, or 10 s if that is more. `phase` is called with the
-    name of each phase.
+    gets at most half of the remaining time, or 10 s if that is more. `phase` gets each phase's name.
 
     `tolerance` bounds the error of a result, relative to its largest value; by default it is
     `TOLERANCE`, and no error may exceed its a-priori bound either (`measure/bounding.py`). `sizes`
@@ -291,8 +289,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     At the end, candidates that may be on the front by noise are measured `again`, within the time
     limit (`remeasure.py`).
 
-    `note` is called with remarks on the campaign: that its reference result is NaN everywhere, or
-    that its space has only one candidate.
+    `note` is called with remarks, such as that the reference result is NaN everywhere.
 
     With `workers`, candidates are measured on a dask cluster (docs/cluster.md), whose workers have
     the devices; `device` is then ignored, and nothing is measured `again`. With `board`, they are

@@ -92,9 +92,7 @@ def test_the_meaning_is_that_of_rounded_values(name: str) -> None:
     ]
     stored = stored_in(types)
     rounded = [
-        lp.from_storage(lp.to_storage(a, stored[p.name]), stored[p.name])
-        if p.name in stored
-        else a
+        lp.from_storage(lp.to_storage(a, stored[p.name]), stored[p.name]) if p.name in stored else a
         for p, a in zip(program.params, arrays, strict=True)
     ]
     found = evaluate(narrowed(program, stored)[0], *arrays)

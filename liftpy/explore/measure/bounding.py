@@ -20,9 +20,9 @@ from typing import Any
 from liftpy.errors import TransformRefused
 from liftpy.explore.measure.check import Bounds, Expected
 from liftpy.explore.measure.meaning import Relative, bounds_at, narrowed
+from liftpy.explore.space.precision import partition_of
 from liftpy.ir.expr import Lambda, Program
 from liftpy.rewrite.algorithms import algorithms_of
-from liftpy.rewrite.composition import Composition
 from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.semantics.room import evaluation_bytes
@@ -31,12 +31,6 @@ from liftpy.winograd.error import compounded
 
 QUICK = 1 << 28
 """The bytes that evaluating bounds may take: they are evaluated while a candidate is compiled."""
-
-
-def partition_of(skeleton: Skeleton) -> Partition | None:
-    """The partition of a skeleton of several stages."""
-    lowering = skeleton.lowering
-    return lowering.partition if isinstance(lowering, Composition) else None
 
 
 def narrow_bounds(

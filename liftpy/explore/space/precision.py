@@ -9,7 +9,9 @@ from fractions import Fraction
 
 from liftpy.errors import ArgumentRefused, plural
 from liftpy.rewrite.algorithms import Algorithm, algorithms_of
+from liftpy.rewrite.composition import Composition
 from liftpy.rewrite.partition import WINOGRAD, Partition
+from liftpy.rewrite.skeleton import Skeleton
 from liftpy.semantics.rounding import Unbounded, worst_path
 from liftpy.winograd.error import CHANNELS, above
 
@@ -58,6 +60,25 @@ def storage_bound(form: Partition) -> float:
         return worst_path(form.program).stored
     except Unbounded:
         return math.inf
+
+
+def other_meaning(skeleton: Skeleton) -> str | None:
+    """How a candidate's meaning differs from that of its program; None if it does not."""
+    partition = partition_of(skeleton)
+    if partition is None or not partition.storage:
+        return None
+    bound = storage_bound(partition)
+    size = "is not bounded" if math.isinf(bound) else f"is at most {bound:.3g} of the largest"
+    return (
+        f"another meaning: {spelled(partition.storage)} rounds what it stores, and the error "
+        f"{size}{'' if math.isinf(bound) else ' possible result'}"
+    )
+
+
+def partition_of(skeleton: Skeleton) -> Partition | None:
+    """The partition of a skeleton of several stages."""
+    lowering = skeleton.lowering
+    return lowering.partition if isinstance(lowering, Composition) else None
 
 
 def spelled(storage: tuple[tuple[str, str], ...]) -> str:
