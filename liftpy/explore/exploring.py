@@ -278,7 +278,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     `time_limit` ends this call that many seconds after it began, or after `began`, a time of
     `time.monotonic`; the candidate in progress is tried in the next call. `candidate_limit` is the
     limit of each candidate in seconds, `build_limit` that of the driver's compiler; a candidate
-    gets at most half of the remaining time, or 10 s if that is more. `phase` gets each phase's name.
+    gets at most half of the remaining time, or 10 s if that is more. `phase` gets phases' names.
 
     `tolerance` bounds the error of a result, relative to its largest value; by default it is
     `TOLERANCE`, and no error may exceed its a-priori bound either (`measure/bounding.py`). `sizes`
