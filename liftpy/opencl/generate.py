@@ -26,7 +26,7 @@ from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import GlobalArray, arrays_of, figures, slots
 from liftpy.opencl.printer import Printer, whole_type
 from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
-from liftpy.opencl.storage import element_c, element_index, storage_helpers
+from liftpy.opencl.storage import element_c, storage_helpers, units
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.views.access import part_name
@@ -198,7 +198,7 @@ def kernel_text(code: LoopKernel, printer: Printer) -> str:
         for name, count in code.ranges.items()
     ]
     lines += [
-        f"  __local {element_c(m.scalar)} {m.name}[{element_index(m.scalar, m.length)}];"
+        f"  __local {element_c(m.scalar)} {m.name}[{units(m.scalar) * m.length}];"
         for m in code.locals
     ]
     lines += printer.lines()

@@ -44,7 +44,7 @@ from liftpy.loops.unswitch import tests_in
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vector_type
 from liftpy.opencl.indices import MAX_INT, index_c, magnitude
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c
-from liftpy.opencl.storage import element_c, element_index, is_split, kept, loaded
+from liftpy.opencl.storage import element_c, is_split, kept, loaded, units
 from liftpy.views.terms import Memory
 
 INDENT = "  "
@@ -281,7 +281,7 @@ def wide_index(index: Nat) -> str:
 
 def element(memory: Memory, index: Nat) -> str:
     """An element of an array."""
-    return f"{memory.name}[{wide_index(element_index(memory.scalar, index))}]"
+    return f"{memory.name}[{wide_index(units(memory.scalar) * index)}]"
 
 
 def condition_c(condition: Condition) -> C:

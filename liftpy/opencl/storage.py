@@ -9,14 +9,11 @@ work-items may store neighbouring elements.
 from __future__ import annotations
 
 import re
-from typing import TypeVar
 
-from liftpy.ir.nat import Nat
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import SCALARS, STORAGE, ScalarType
 from liftpy.opencl.c import C, CallC, vector_type
 
-Number = TypeVar("Number", int, Nat)
 WORDS = {32: "uint", 64: "ulong"}
 """The unsigned integers with as many bits as the base of a storage type."""
 
@@ -105,9 +102,9 @@ def element_c(t: ScalarType) -> str:
     return "uchar" if is_split(t) else RECORDS[t.name].c
 
 
-def element_index(t: ScalarType, index: Number) -> Number:
-    """Where an element begins in the array in C: the index of its first byte if it is of bytes."""
-    return RECORDS[t.name].bytes * index if is_split(t) else index
+def units(t: ScalarType) -> int:
+    """The elements of C's array for one element of a type."""
+    return RECORDS[t.name].bytes if is_split(t) else 1
 
 
 def loaded(t: ScalarType, space: str, width: int, pointer: C) -> C:

@@ -22,11 +22,11 @@ from liftpy.opencl.driver import cl
 from liftpy.opencl.session import Session
 from liftpy.opencl.storage import (
     element_c,
-    element_index,
     is_split,
     load_helper,
     storage_helpers,
     store_helper,
+    units,
 )
 from liftpy.semantics.rounding import least_normal, storing_error
 from liftpy.semantics.storage import in_bytes, in_words
@@ -201,14 +201,14 @@ def one_kernel(t, width: int, verb: str) -> str:
     at, lanes = f"{width}*i", "" if width == 1 else str(width)
 
     def load(t, c: str, name: str) -> str:
-        place = f"&{name}[{element_index(t, 1) if t in STORAGE else 1}*{at}]"
+        place = f"&{name}[{units(t)}*{at}]"
         if t in STORAGE and is_split(t):
             return f"load_{t}_global_{width}({place})"
         return f"vload{lanes}(i, {name})" if lanes else f"{name}[i]"
 
     def store(t, value: str) -> str:
         if t in STORAGE and is_split(t):
-            return f"store_{t}_global_{width}({value}, &y[{element_index(t, 1)}*{at}]);"
+            return f"store_{t}_global_{width}({value}, &y[{units(t)}*{at}]);"
         return f"vstore{lanes}({value}, i, y);" if lanes else f"y[i] = {value};"
 
     given, made = (c, base) if verb == "read" else (base, c)
