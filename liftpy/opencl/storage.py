@@ -163,23 +163,15 @@ def store_helper(name: str, space: str, width: int) -> str:
         lines += [f"  p[{k}] = (uchar)(x >> {8 * k});" for k in range(size)]
         return "\n".join([*lines, "}\n"])
     for first in range(0, width, lanes):
-        wide = lanes * word
-        places = [lane * word + byte for lane in range(lanes) for byte in range(size)]
-        mask = ", ".join(map(str, places + [0] * (wide - len(places))))
         part = "x" if lanes == width else f"x.s{DIGITS[first : first + lanes]}"
-        lines += [
-            "  {",
-            f"    const uchar{wide} mask = (uchar{wide})({mask});",
-            f"    const uchar{wide} bytes = shuffle(as_uchar{wide}({part}), mask);",
-        ]
+        places = [lane * word + byte for lane in range(lanes) for byte in range(size)]
         at = 0
         while at < len(places):
             block = max(n for n in (2, 4, 8, BLOCK) if n <= len(places) - at)
-            lines.append(
-                f"    vstore{block}(bytes.s{DIGITS[at : at + block]}, 0, p + {first * size + at});"
-            )
+            mask = f"(uchar{block})({', '.join(map(str, places[at : at + block]))})"
+            packed = f"shuffle(as_uchar{lanes * word}({part}), {mask})"
+            lines.append(f"  vstore{block}({packed}, 0, p + {first * size + at});")
             at += block
-        lines.append("  }")
     return "\n".join([*lines, "}\n"])
 
 

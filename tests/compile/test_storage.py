@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 
 import numpy as np
 import pytest
 
 import liftpy as lp
+from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.check import Checker, Right
 from liftpy.explore.measure.meaning import allowed, expected
@@ -28,8 +30,10 @@ from liftpy.opencl.storage import (
     store_helper,
     units,
 )
+from liftpy.pipeline import compile_candidate
 from liftpy.semantics.rounding import least_normal, storing_error
 from liftpy.semantics.storage import in_bytes, in_words
+from tests.oclgrind import check_under_oclgrind
 from tests.subsample import is_first
 
 TYPES = [pytest.param(t, id=str(t)) for t in STORAGE]
@@ -265,11 +269,26 @@ def test_loads_and_stores_of_bytes_are_exact(name: str, width: int) -> None:
     """No vector of bytes begins before the first element or ends after the last one."""
     size = RECORDS[name].bytes
     loads = re.findall(r"vload(\d+)\(0, p \+ (\d+)\)", load_helper(name, "global", width))
-    stores = re.findall(r"vstore(\d+)\(.*?, 0, p \+ (\d+)\)", store_helper(name, "global", width))
+    stores = re.findall(r"vstore(\d+)\(.*, 0, p \+ (\d+)\)", store_helper(name, "global", width))
     for found in (loads, stores):
         touched = [set(range(int(at), int(at) + int(n))) for n, at in found]
         assert not touched or set().union(*touched) == set(range(size * width))
     assert sum(int(n) for n, _ in stores) in {0, size * width}
+
+
+@pytest.mark.skipif(shutil.which("oclgrind") is None, reason="Oclgrind is not installed")
+@pytest.mark.parametrize("name", ["flyte24", "binary16"])
+def test_loads_and_stores_touch_nothing_else(name: str) -> None:
+    """Oclgrind reports accesses outside a buffer, races, and values that were never written."""
+    t = SCALARS[name]
+    program = parse(f"def p(x: [12]{t}) = x |> map(v => {t}({STORAGE[t]}(v) * 2))")
+    space = space_of(program, DEFAULT_DEVICE, fixed={"vector": "yes", "v": 4, "tile0": 4})
+    candidate = space.candidate({})
+    x = np.arange(12).astype(RECORDS[STORAGE[t].name].numpy)
+    module = compile_candidate(candidate.skeleton, candidate.point)
+    found, complaints = check_under_oclgrind(module, {"x": lp.to_storage(x, t)})
+    assert complaints == []
+    np.testing.assert_array_equal(lp.from_storage(found, t), 2 * x)
 
 
 PROGRAMS = {
