@@ -32,7 +32,7 @@ from liftpy.ir.expr import Program
 from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import of_stage
-from liftpy.rewrite.partition import partitions
+from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, Family, derived, shape_of
 from liftpy.workloads import workload

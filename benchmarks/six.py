@@ -34,7 +34,8 @@ import liftpy as lp
 from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
-from liftpy.rewrite.partition import STORED, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import STORED
 
 WHOLE = "six"
 NEAR = 1.05

@@ -1,13 +1,16 @@
 """A matrix times a vector, with weights in f32 and its storage types, timed alternately.
 
     python benchmarks/storage.py [--rows 4096] [--columns 4096] [--samples 40] [--rounds 15]
+                                 [--types bf16,flyte16] [--packed]
 
-For each type there is a campaign with the default search. Its fastest candidate is timed
-alternately with those of the other types. `f32 / it` is the speedup over weights in f32. `GB/s` is
-the bandwidth of reading the weights, which are most of the data. `of a copy` is its ratio to the
-bandwidth (reads plus writes) of copying an array of the size of the f32 weights, in the same
-rounds. `error` is the largest difference from the product in float64 with the weights before they
-were stored, relative to the largest result. Times are medians of device events.
+The weights are an input of the type, or, with `--packed`, a constant of f32 that is packed in the
+type in the prepare phase, in the layout that the candidate chooses. For each type there is a
+campaign with the default search. Its fastest candidate is timed alternately with those of the other
+types. `f32 / it` is the speedup over weights in f32. `GB/s` is the bandwidth of reading the
+weights, which are most of the data. `of a copy` is its ratio to the bandwidth (reads plus writes)
+of copying an array of the size of the f32 weights, in the same rounds. `error` is the largest
+difference from the product in float64 with the weights before they were stored, relative to the
+largest result. Times are medians of device events.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from prefetch import events
 from turns import timed_alternately
 
 import liftpy as lp
-from liftpy.ir.types import F32, SCALAR_BYTES, STORAGE, ScalarType
+from liftpy.ir.types import F32, SCALAR_BYTES, SCALARS, STORAGE, ScalarType
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
@@ -30,6 +33,15 @@ from liftpy.pipeline import compile_candidate
 
 TYPES = (F32, *(t for t, base in STORAGE.items() if base == F32))
 COPY = "copy"
+
+
+def layer(t: ScalarType, rows: int, columns: int) -> lp.Program:
+    """The product of a constant matrix of weights, which may be packed in a type, with a vector."""
+    program = lp.parse(f"""
+        def layer_{t}(const w: [{rows}][{columns}]f32, x: [{columns}]f32) =
+          w |> map(row => zip(row, x) |> map((v, y) => v * y) |> reduce(add, 0))
+    """)
+    return program if t == F32 else lp.with_storage(program, {"w": t})
 
 
 def product(t: ScalarType, rows: int, columns: int) -> lp.Program:
@@ -47,9 +59,10 @@ def copied(rows: int, columns: int) -> lp.Program:
 
 
 def fastest(program: lp.Program, session: Session, folder: Path, samples: int) -> Loaded:
-    """The fastest candidate of a campaign, loaded."""
+    """The fastest candidate of a campaign, loaded; it stores weights in the declared type."""
     db = folder / f"{program.name}.db"
-    campaign = lp.explore(program, samples, db=db, device=session.device)
+    fixed = {name: str(*types) for name, types in program.storage}
+    campaign = lp.explore(program, samples, db=db, device=session.device, fixed=fixed)
     row = min((r for r in campaign.rows if r.time_ns), key=lambda r: r.time_ns or 0)
     candidate = lp.space(program, session.device).exactly(row.assignment)
     print(f"{program.name}: {len(campaign.rows)} candidates, {candidate.label}", flush=True)
@@ -66,7 +79,10 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--device", default=None)
+    parser.add_argument("--types", default=",".join(map(str, TYPES[1:])))
+    parser.add_argument("--packed", action="store_true")
     given = parser.parse_args()
+    types = (F32, *(SCALARS[name] for name in given.types.split(",")))
     rng = np.random.default_rng(0)
     weights = rng.uniform(-1, 1, (given.rows, given.columns)).astype(np.float32)
     x = rng.uniform(-1, 1, given.columns).astype(np.float32)
@@ -75,12 +91,12 @@ def main() -> None:
     held: dict[str, Loaded] = {}
     device = find_device(given.device)
     with tempfile.TemporaryDirectory() as folder, Session(device) as session:
-        for t in TYPES:
-            program = product(t, given.rows, given.columns)
+        for t in types:
+            program = (layer if given.packed else product)(t, given.rows, given.columns)
             loaded = fastest(program, session, Path(folder), given.samples)
-            loaded.set_constants({})
-            stored = weights if t == F32 else lp.to_storage(weights, t)
-            result = loaded.run({"w": stored, "x": x})
+            stored = weights if t == F32 or given.packed else lp.to_storage(weights, t)
+            loaded.set_constants({"w": weights} if given.packed else {})
+            result = loaded.run({"x": x} if given.packed else {"w": stored, "x": x})
             errors[str(t)] = float(np.abs(result - meant).max() / np.abs(meant).max())
             held[str(t)] = loaded
         copy = fastest(copied(given.rows, given.columns), session, Path(folder), given.samples)
@@ -93,7 +109,7 @@ def main() -> None:
     print(f"{device.name}, {device.platform}; others' share of the processors {others:.2f}")
     print("| type | ms | f32 / it | MiB of weights | GB/s | of a copy | error |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for t in TYPES:
+    for t in types:
         time, size = times[str(t)], weights.size * SCALAR_BYTES[t.name]
         print(
             f"| {t} | {time / 1e6:.2f} | {times['f32'] / time:.2f} | {size / 2**20:.0f} | "

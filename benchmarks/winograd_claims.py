@@ -47,7 +47,8 @@ from liftpy.loops.tree import (
 )
 from liftpy.loops.unswitch import tests_in
 from liftpy.pipeline import Compilation, compile_program
-from liftpy.rewrite.partition import WINOGRAD, Partition, Stage, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import WINOGRAD, Partition, Stage
 from liftpy.rewrite.rules.correlation import SIZES, triple
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of

@@ -34,13 +34,27 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.ir.expr import Expr, Program, UserFun
     from liftpy.ir.nat import Nat
     from liftpy.ir.types import BF16 as bf16
+    from liftpy.ir.types import BINARY16 as binary16
     from liftpy.ir.types import BOOL as boolean
     from liftpy.ir.types import F16 as f16
     from liftpy.ir.types import F32 as f32
     from liftpy.ir.types import F64 as f64
     from liftpy.ir.types import FLYTE8 as flyte8
     from liftpy.ir.types import FLYTE16 as flyte16
+    from liftpy.ir.types import FLYTE16_F64 as flyte16_f64
+    from liftpy.ir.types import FLYTE16_F64_NEAREST as flyte16_f64_nearest
+    from liftpy.ir.types import FLYTE24 as flyte24
+    from liftpy.ir.types import FLYTE24_F64 as flyte24_f64
+    from liftpy.ir.types import FLYTE24_F64_NEAREST as flyte24_f64_nearest
+    from liftpy.ir.types import FLYTE24_NEAREST as flyte24_nearest
     from liftpy.ir.types import FLYTE32 as flyte32
+    from liftpy.ir.types import FLYTE32_NEAREST as flyte32_nearest
+    from liftpy.ir.types import FLYTE40 as flyte40
+    from liftpy.ir.types import FLYTE40_NEAREST as flyte40_nearest
+    from liftpy.ir.types import FLYTE48 as flyte48
+    from liftpy.ir.types import FLYTE48_NEAREST as flyte48_nearest
+    from liftpy.ir.types import FLYTE56 as flyte56
+    from liftpy.ir.types import FLYTE56_NEAREST as flyte56_nearest
     from liftpy.ir.types import I8 as i8
     from liftpy.ir.types import I16 as i16
     from liftpy.ir.types import I32 as i32
@@ -164,7 +178,7 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.semantics.evaluate import evaluate, evaluate_at
     from liftpy.semantics.proof_recording import certify as prove
     from liftpy.semantics.sizes import at_sizes, parse, show
-    from liftpy.semantics.storage import from_storage, to_storage
+    from liftpy.semantics.storage import from_storage, to_storage, with_storage
     from liftpy.workloads import workload, workloads
 
 __all__ = [
@@ -190,6 +204,7 @@ __all__ = [
     "at",
     "at_sizes",
     "bf16",
+    "binary16",
     "boolean",
     "by_classes",
     "ceil",
@@ -215,7 +230,20 @@ __all__ = [
     "floor",
     "flyte8",
     "flyte16",
+    "flyte16_f64",
+    "flyte16_f64_nearest",
+    "flyte24",
+    "flyte24_f64",
+    "flyte24_f64_nearest",
+    "flyte24_nearest",
     "flyte32",
+    "flyte32_nearest",
+    "flyte40",
+    "flyte40_nearest",
+    "flyte48",
+    "flyte48_nearest",
+    "flyte56",
+    "flyte56_nearest",
     "from_storage",
     "full",
     "fun",
@@ -318,6 +346,7 @@ __all__ = [
     "unslide",
     "unzip",
     "var",
+    "with_storage",
     "workload",
     "workloads",
     "zip",
@@ -341,6 +370,23 @@ _HOMES = {
     "array": f"{_WORDS}:array_type",
     "at_sizes": "liftpy.semantics.sizes:at_sizes",
     "bf16": "liftpy.ir.types:BF16",
+    "binary16": "liftpy.ir.types:BINARY16",
+    "flyte24": "liftpy.ir.types:FLYTE24",
+    "flyte24_nearest": "liftpy.ir.types:FLYTE24_NEAREST",
+    "flyte16": "liftpy.ir.types:FLYTE16",
+    "flyte8": "liftpy.ir.types:FLYTE8",
+    "flyte56": "liftpy.ir.types:FLYTE56",
+    "flyte56_nearest": "liftpy.ir.types:FLYTE56_NEAREST",
+    "flyte48": "liftpy.ir.types:FLYTE48",
+    "flyte48_nearest": "liftpy.ir.types:FLYTE48_NEAREST",
+    "flyte40": "liftpy.ir.types:FLYTE40",
+    "flyte40_nearest": "liftpy.ir.types:FLYTE40_NEAREST",
+    "flyte32": "liftpy.ir.types:FLYTE32",
+    "flyte32_nearest": "liftpy.ir.types:FLYTE32_NEAREST",
+    "flyte24_f64": "liftpy.ir.types:FLYTE24_F64",
+    "flyte24_f64_nearest": "liftpy.ir.types:FLYTE24_F64_NEAREST",
+    "flyte16_f64": "liftpy.ir.types:FLYTE16_F64",
+    "flyte16_f64_nearest": "liftpy.ir.types:FLYTE16_F64_NEAREST",
     "boolean": "liftpy.ir.types:BOOL",
     "choose": "liftpy.explore.choosing:choose",
     "compile": "liftpy.compile:compile_to_kernel",
@@ -351,9 +397,6 @@ _HOMES = {
     "f16": "liftpy.ir.types:F16",
     "f32": "liftpy.ir.types:F32",
     "f64": "liftpy.ir.types:F64",
-    "flyte8": "liftpy.ir.types:FLYTE8",
-    "flyte16": "liftpy.ir.types:FLYTE16",
-    "flyte32": "liftpy.ir.types:FLYTE32",
     "from_storage": "liftpy.semantics.storage:from_storage",
     "find_device": "liftpy.opencl.devices:find_device",
     "gradient": "liftpy.gradient.program:gradient",
@@ -374,6 +417,7 @@ _HOMES = {
     "space": "liftpy.explore.exploring:space_of",
     "torch_function": "liftpy.pytorch:torch_function",
     "to_storage": "liftpy.semantics.storage:to_storage",
+    "with_storage": "liftpy.semantics.storage:with_storage",
     "strategy": "liftpy.rewrite.strategy",
     "stride": "liftpy.language.embedded.compound:stride",
     "var": f"{_WORDS}:size",

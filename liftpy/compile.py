@@ -23,6 +23,7 @@ from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.skeleton import FAMILY, skeleton_of
 from liftpy.rewrite.strategy import Strategy
 from liftpy.semantics.evaluate import fitting
+from liftpy.semantics.storage import StorageLike
 
 
 class Kernel:
@@ -102,8 +103,11 @@ def compile_to_kernel(
     device: Device | str | None = None,
     *,
     sizes: Mapping[str, int] | None = None,
+    storage: StorageLike | None = None,
 ) -> Kernel:
     """Compile a program for a device; `sizes` gives numbers for its open sizes.
+
+    `storage` has types in which its values may be stored (`lp.with_storage`).
 
     strategy: a family (docs/design.md, Rewriting), or your own strategy that lowers the program
     (docs/strategies.md). assignment: the structural choices and sizes of one candidate, as in a row
@@ -121,6 +125,6 @@ def compile_to_kernel(
     family: Settings = {} if strategy is None else {FAMILY: strategy}
     if assignment:
         chosen = {**assignment, **family}
-        space = space_of(program, target, sizes=sizes, settings=chosen)
+        space = space_of(program, target, sizes=sizes, settings=chosen, storage=storage)
         return Kernel(space.exactly(chosen), target)
-    return Kernel(candidate_of(program, target, family, sizes=sizes), target)
+    return Kernel(candidate_of(program, target, family, sizes=sizes, storage=storage), target)

@@ -30,7 +30,7 @@ from liftpy.loops.writers import shared_stores
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_program
 from liftpy.rewrite.composition import STAGES, skeleton_named
-from liftpy.rewrite.partition import partitions
+from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES
 from tests.staged import candidates, derivations, points_of

@@ -15,7 +15,8 @@ from liftpy.constraints.stages import around_each
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.expr import Program
 from liftpy.rewrite.composition import Derived, composed, form_once, of_stage
-from liftpy.rewrite.partition import Partition, Stage, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import Partition, Stage
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, derived
 from liftpy.rewrite.strategies.families.form import Form

@@ -111,8 +111,9 @@ def write(bundle: Bundle, folder: Path) -> None:
 
 
 def check_types(program: Program) -> None:
-    """Raises ArgumentRefused if a program uses a storage type."""
-    stored = scalars_in(program.body) & STORAGE.keys()
+    """Raises ArgumentRefused if a program uses a storage type, or candidates may."""
+    declared = {t for _, types in program.storage for t in types}
+    stored = (scalars_in(program.body) & STORAGE.keys()) | declared
     if stored:
         names = ", ".join(sorted(map(str, stored)))
         raise ArgumentRefused(

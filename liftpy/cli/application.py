@@ -78,7 +78,10 @@ COMMANDS = {
         "campaigns",
         "A campaign: draws candidates, compiles, checks and times each, and finds the front.",
     ),
-    "pareto": ("fronts", "The front of time versus memory, or versus the error of the result."),
+    "pareto": (
+        "fronts",
+        "The front of time versus memory, or versus the error of the result, or of all three.",
+    ),
     "candidates": ("fronts", "Every candidate with its outcome and reason."),
     "report": (
         "fronts",

@@ -17,12 +17,13 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from liftpy.cli.loading import load
-from liftpy.cli.options import sizes
+from liftpy.cli.options import sizes, storage_types
 from liftpy.errors import ArgumentRefused, LiftError, UnknownName
 from liftpy.files.reading import MIB, opened, read_text
 from liftpy.ir.expr import Program
 from liftpy.memory import available
 from liftpy.semantics.sizes import at_sizes, parse
+from liftpy.semantics.storage import with_storage
 from liftpy.workloads import workload
 
 
@@ -35,13 +36,15 @@ class UserCode:
 user_code = UserCode()
 
 
-def load_program(name: str, given: Sequence[str] | None = None) -> Program:
-    """The program that PROGRAM names, with the numbers of `--size` options.
+def load_program(
+    name: str, given: Sequence[str] | None = None, stored: Sequence[str] | None = None
+) -> Program:
+    """The program that PROGRAM names, with the options `--size` and `--storage`.
 
     LiftError or UnknownName if there is none.
     """
     program, numbers = program_and_sizes(name, given)
-    return at_sizes(program, numbers)
+    return with_storage(at_sizes(program, numbers), storage_types(stored))
 
 
 def program_and_sizes(

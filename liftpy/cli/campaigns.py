@@ -28,11 +28,13 @@ from liftpy.cli.options import (
     SeedOption,
     SetOption,
     SizeOption,
+    StorageOption,
     WhereOption,
     WinogradPoints,
     one_of,
     settings_and_lists,
     sizes,
+    storage_types,
 )
 from liftpy.cli.progress import CampaignView
 from liftpy.cli.pulse import pulse
@@ -56,6 +58,7 @@ from liftpy.explore.report import tables as report
 from liftpy.explore.report import wording
 from liftpy.explore.search import DEFAULT, SEARCHES
 from liftpy.rewrite.strategies.families import FAMILIES
+from liftpy.semantics.storage import with_storage
 
 INTERRUPTED = 130
 NEAR = 0.05  # of the best time
@@ -71,6 +74,7 @@ def explore(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
+    storage: StorageOption = None,
     samples: Annotated[
         int,
         typer.Option("--samples", "-n", metavar="N", min=1, help="Number of candidates to draw."),
@@ -202,6 +206,7 @@ def explore(  # noqa: PLR0913  one parameter per option
             program,
             {
                 "--set": set_,
+                "--storage": storage,
                 "--where": where,
                 "--replay": replayed,
                 "--workers": workers,
@@ -238,7 +243,7 @@ def explore(  # noqa: PLR0913  one parameter per option
     if replayed is not None:
         stored = Campaign.read(replayed)
         space = exploring.space_of(
-            load_program(program),
+            load_program(program, None, storage),
             stored.device,
             families=family,
             memory_limit=memory_limit,
@@ -259,6 +264,7 @@ def explore(  # noqa: PLR0913  one parameter per option
     try:
         pulse.doing = "reading the program"
         source, numbers = program_and_sizes(program, size)
+        source = with_storage(source, storage_types(storage))
         with CampaignView(source.name, samples) as progress:
             found = exploring.explore(
                 source,

@@ -15,6 +15,7 @@ from liftpy.cli.options import (
     ProgramName,
     SetOption,
     SizeOption,
+    StorageOption,
     WhereOption,
     WinogradPoints,
 )
@@ -37,6 +38,7 @@ def choose(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
+    storage: StorageOption = None,
     device: LimitsName = None,
     set_: SetOption = None,
     where: WhereOption = None,
@@ -53,7 +55,15 @@ def choose(  # noqa: PLR0913  one parameter per option
     """
     started = time.perf_counter()
     space, given = asked_space(
-        program, size, device, set_, where, memory_limit, max_error, winograd_points
+        program,
+        size,
+        device,
+        set_,
+        where,
+        memory_limit,
+        max_error,
+        winograd_points=winograd_points,
+        storage=storage,
     )
     space = space.narrow(given) if given else space
     choice = chosen(space, time.perf_counter() - started, memory_limit)

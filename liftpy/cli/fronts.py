@@ -60,16 +60,25 @@ def pareto(
         int | None, typer.Option(metavar="BYTES", help="Only candidates with at most this peak.")
     ] = None,
     max_error: MaxError = None,
+    also: Annotated[
+        str | None,
+        typer.Option(
+            "--also",
+            metavar="FIGURE",
+            parser=one_of(AXES, "figure"),
+            help="A third figure, such as error: the front of all three.",
+        ),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE.png", help="Plot the front and all others."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """The front of time versus memory, or versus the error of the result."""
+    """The front of time versus memory or the error of the result, or of all."""
     found = Campaign.read(file)
     within = found.within(memory_limit, max_error)
-    rows = within.pareto(axis)
+    rows = within.pareto(axis, also=also)
     if plot is not None:
         report.plot(within, axis, plot)
         note(f"plot written to {plot}")
@@ -81,7 +90,7 @@ def pareto(
         say(title(found))
         say(f"{wording.candidates_text(len(found.rows))}: {wording.outcomes_text(found)}")
         show_fronts(found, rows, axis=axis)
-        say(rule(axis, modelled=found.modelled))
+        say(rule(axis, modelled=found.modelled, also=also))
     if not rows:
         raise nothing_within(found, memory_limit, max_error)
 

@@ -16,6 +16,7 @@ from liftpy.cli.options import (
     LimitsName,
     ProgramName,
     SizeOption,
+    StorageOption,
     WhereOption,
     one_of,
     settings,
@@ -27,6 +28,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.exploring import space_of
 from liftpy.explore.space.member import Member
+from liftpy.explore.space.precision import other_meaning
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Expr, Program
@@ -241,10 +243,11 @@ def access_line(cell: Cell, *, store: bool) -> str:
 # --- derive ---------------------------------------------------------------------------------------
 
 
-def derive(
+def derive(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
+    storage: StorageOption = None,
     strategy: Annotated[
         str | None,
         typer.Option(
@@ -271,7 +274,7 @@ def derive(
     given = settings(set_)
     if strategy is not None:
         given[FAMILY] = strategy
-    source = closed(load_program(program, size))
+    source = closed(load_program(program, size, storage))
     found = fitting(source, given)
     if device is not None or where:
         target = DEFAULT_DEVICE if device is None else find_device(device)
@@ -287,6 +290,8 @@ def derive(
         skeleton, *others = mine = [s for s in found if s.family == family]
         derivation = skeleton.derivation
         say(f"{skeleton.key}: {len(derivation.steps)} steps")
+        if (changed := other_meaning(skeleton)) is not None:
+            say(f"  {changed}")
         if steps:
             say(f"  {indented(derivation.start)}")
         followed = replay(derivation.start, derivation.steps)
@@ -332,6 +337,7 @@ def skeleton_json(skeleton: Skeleton, *, steps: bool) -> dict[str, Any]:
         "skeleton": skeleton.key,
         "family": skeleton.family,
         "choices": {n: word for n, word in skeleton.words.items() if n != FAMILY},
+        "other_meaning": other_meaning(skeleton),
         "steps": [a | b for a, b in zip(listed, after, strict=True)] if steps else listed,
         "result": show_expr(derivation.result),
     }

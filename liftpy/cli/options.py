@@ -112,8 +112,17 @@ BoundLimit = Annotated[
         "--max-error",
         metavar="E",
         callback=not_negative,
-        help="Leave out forms by F(m, r) whose error bound in f32, relative to the largest "
-        "possible result, is larger.",
+        help="Leave out forms by F(m, r), and those with narrower storage, whose error bound, "
+        "relative to the largest possible result, is larger.",
+    ),
+]
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage",
+        metavar="NAME=TYPE,...",
+        help="Types in which a parameter or a named value may be stored, with the error that this "
+        "causes; may be repeated.",
     ),
 ]
 WinogradPoints = Annotated[
@@ -168,6 +177,19 @@ def sizes(given: Sequence[str] | None) -> dict[str, int]:
             raise typer.BadParameter(
                 f"{name} is given twice: {found[name]} and {value}", param_hint="--size"
             )
+    return found
+
+
+def storage_types(given: Sequence[str] | None) -> dict[str, str]:
+    """The types of `--storage` options by value. A usage error if one is not NAME=TYPE,..."""
+    found: dict[str, str] = {}
+    for text in given or ():
+        name, _, types = (part.strip() for part in text.partition("="))
+        if not name or not types:
+            raise typer.BadParameter(f"'{text}' is not NAME=TYPE,...", param_hint="--storage")
+        if name in found:
+            raise typer.BadParameter(f"{name} is given twice", param_hint="--storage")
+        found[name] = types
     return found
 
 

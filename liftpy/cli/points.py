@@ -22,6 +22,7 @@ from liftpy.cli.options import (
     SeedOption,
     SetOption,
     SizeOption,
+    StorageOption,
     WhereOption,
     WinogradPoints,
 )
@@ -183,6 +184,7 @@ def show_space(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
+    storage: StorageOption = None,
     device: LimitsName = None,
     set_: SetOption = None,
     where: WhereOption = None,
@@ -204,7 +206,15 @@ def show_space(  # noqa: PLR0913  one parameter per option
     """
     begun = time.perf_counter()
     whole, chosen = asked_space(
-        program, size, device, set_, where, memory_limit, max_error, winograd_points
+        program,
+        size,
+        device,
+        set_,
+        where,
+        memory_limit,
+        max_error,
+        winograd_points=winograd_points,
+        storage=storage,
     )
     space, target = whole.narrow(chosen), whole.device
     if draw:
@@ -340,6 +350,7 @@ def explain(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
+    storage: StorageOption = None,
     set_: SetOption = None,
     where: WhereOption = None,
     device: LimitsName = None,
@@ -353,7 +364,15 @@ def explain(  # noqa: PLR0913  one parameter per option
     Exit code 1 if they are not.
     """
     space, chosen = asked_space(
-        program, size, device, set_, where, memory_limit, max_error, winograd_points
+        program,
+        size,
+        device,
+        set_,
+        where,
+        memory_limit,
+        max_error,
+        winograd_points=winograd_points,
+        storage=storage,
     )
     answer = space.explain(chosen)
     if json:

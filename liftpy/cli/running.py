@@ -22,6 +22,7 @@ from liftpy.cli.options import (
     ProgramName,
     SetOption,
     SizeOption,
+    StorageOption,
     WhereOption,
     settings,
     settings_and_lists,
@@ -61,10 +62,11 @@ def register(app: typer.Typer) -> None:
     app.command("run")(run)
 
 
-def compile_program(
+def compile_program(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
+    storage: StorageOption = None,
     set_: SetOption = None,
     where: WhereOption = None,
     memory_limit: MemoryLimit = None,
@@ -83,7 +85,7 @@ def compile_program(
     """
     chosen, listed = settings_and_lists(set_)
     candidate = asked_candidate(
-        load_program(program, size),
+        load_program(program, size, storage),
         device_or_default(device),
         chosen,
         memory_limit=memory_limit,
@@ -118,6 +120,7 @@ def run(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
+    storage: StorageOption = None,
     set_: SetOption = None,
     where: WhereOption = None,
     device: DeviceName = None,
@@ -171,6 +174,7 @@ def run(  # noqa: PLR0913  one parameter per option
     if program.endswith(PLAN):
         others = {
             "--size": size,
+            "--storage": storage,
             "--set": set_,
             "--where": where,
             "--db": db,
@@ -205,7 +209,7 @@ def run(  # noqa: PLR0913  one parameter per option
             param_hint="--max-error",
         )
     taken = arrays(input_)
-    named = load_program(program, size)
+    named = load_program(program, size, storage)
     check_names(named, taken)
     source = at_inputs(named, taken)
     target = find_device(device)

@@ -18,6 +18,7 @@ from liftpy.cli.options import (
     ProgramName,
     SetOption,
     SizeOption,
+    StorageOption,
     WhereOption,
     one_of,
     settings_and_lists,
@@ -48,10 +49,11 @@ class ShownStage(StrEnum):
     CODE = "code"
 
 
-def show(
+def show(  # noqa: PLR0913  one parameter per option
     program: ProgramName,
     *,
     size: SizeOption = None,
+    storage: StorageOption = None,
     stage: Annotated[
         ShownStage,
         typer.Option(
@@ -68,7 +70,7 @@ def show(
     json: JsonFlag = False,
 ) -> None:
     """The program at a stage of the compiler, for the candidate that --set names."""
-    source = load_program(program, size)
+    source = load_program(program, size, storage)
     given, listed = settings_and_lists(set_)
 
     def tell(data: dict[str, Any], lines: Iterable[str]) -> None:

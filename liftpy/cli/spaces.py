@@ -21,7 +21,7 @@ def device_or_default(name: str | None) -> Device:
     return DEFAULT_DEVICE if name is None and not devices() else find_device(name)
 
 
-def asked_space(
+def asked_space(  # noqa: PLR0913  one argument per option
     program: str,
     size: Sequence[str] | None,
     device: str | None,
@@ -29,12 +29,14 @@ def asked_space(
     where: Sequence[str] | None,
     memory_limit: int | None,
     max_error: float | None = None,
+    *,
     winograd_points: Sequence[str] | None = None,
+    storage: Sequence[str] | None = None,
 ) -> tuple[Space, Settings]:
     """The space that the options select, and the single-valued settings, not yet applied to it."""
     chosen, listed = settings_and_lists(set_)
     space = space_of(
-        load_program(program, size),
+        load_program(program, size, storage),
         device_or_default(device),
         memory_limit=memory_limit,
         max_error=max_error,

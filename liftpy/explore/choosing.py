@@ -33,6 +33,7 @@ from liftpy.explore.space.space import Space
 from liftpy.ir.expr import Program
 from liftpy.language.entry import entry
 from liftpy.pipeline import collection_paused
+from liftpy.semantics.storage import StorageLike
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.model import Modelled
 from liftpy.traffic.time import modelled
@@ -138,7 +139,7 @@ WORDS = {
 
 
 @entry("lp.choose")
-def choose(
+def choose(  # noqa: PLR0913  one argument per option
     program: Program,
     device: Device | str | None = None,
     *,
@@ -148,6 +149,7 @@ def choose(
     sizes: Mapping[str, int] | None = None,
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
+    storage: StorageLike | None = None,
 ) -> Choice:
     """The candidate with the least modelled time on a device, without running a kernel.
 
@@ -171,6 +173,7 @@ def choose(
             sizes=sizes,
             where=where,
             fixed=fixed,
+            storage=storage,
         )
     return chosen(space, time.perf_counter() - started, memory_limit)
 

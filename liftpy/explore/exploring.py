@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -58,10 +58,12 @@ from liftpy.language.entry import entry
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import collection_paused, compile_candidate
 from liftpy.rewrite.bank import Bank
-from liftpy.rewrite.partition import Partition, in_turn, partitions
+from liftpy.rewrite.forms import in_turn, partitions
+from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.sizes import closed
+from liftpy.semantics.storage import StorageLike, with_storage
 
 SAMPLES = 100
 DATABASE = Path("liftpy.db")
@@ -84,20 +86,22 @@ def space_of(  # noqa: PLR0913  one argument per setting
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
     settings: Settings | None = None,
+    storage: StorageLike | None = None,
 ) -> Space:
     """The space of a program on a device (a `Device`, or an argument of `find_device`).
 
     `families` restricts the families, `memory_limit` the peak of candidates, in bytes. Forms by
-    F(m, r) are left out if their error bound, relative to the largest possible result, exceeds
-    `max_error`; `winograd_points` are the points of F(m, r): `"bound"` (the default), `"measured"`,
-    or lists such as `"0,1,-1,1/2,-1/2"`, each for every F(m, r) with as many (docs/commands.md).
-    `sizes` gives numbers for the program's open sizes. `where` has conditions on sizes, such as
-    `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
+    F(m, r), and with narrower storage, are left out if their error bound, relative to the largest
+    possible result, exceeds `max_error`; `winograd_points` are the points of F(m, r): `"bound"`
+    (the default), `"measured"`, or lists such as `"0,1,-1,1/2,-1/2"`, each for every F(m, r) with
+    as many (docs/commands.md). `sizes` gives numbers for open sizes. `where` has conditions on
+    sizes, such as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
     `{"pad": "copy", "kappa": [8, 16]}`. Families that `settings` name are in the space, even if
-    they do not suit the device, and so are forms with the points that they name. Raises TypeRefused
-    for a program without kernels, TransformRefused for points that make no F(m, r).
+    they do not suit the device, and so are forms with the points that they name. `storage` has
+    types in which values may be stored (`lp.with_storage`). Raises TypeRefused for a program
+    without kernels, TransformRefused for points that make no F(m, r).
     """
-    program = closed(program, sizes)
+    program = closed(with_storage(program, storage or {}), sizes)
     target = device if isinstance(device, Device) else find_device(device)
     if isinstance(families, str):  # one family: do not iterate over its letters
         families = (families,)
@@ -134,7 +138,7 @@ def whole_space(
     memory_limit: int | None = None,
     max_error: float | None = None,
     fixed: Fixed | None = None,
-    made: Callable[[Program], Sequence[Partition]] = partitions,
+    made: Callable[[Program], Iterable[Partition]] = partitions,
 ) -> Space:
     """The space of a program on a device; raises TypeRefused for a program without kernels.
 
@@ -165,13 +169,14 @@ def candidate_of(
     *,
     memory_limit: int | None = None,
     sizes: Mapping[str, int] | None = None,
+    storage: StorageLike | None = None,
 ) -> Candidate:
     """The same as `candidate(settings)` of `space_of` with the other arguments, with less work.
 
     Only the skeletons up to the first one with these settings are derived. The whole space is
     needed only to explain why there is no such candidate.
     """
-    program = closed(program, sizes)
+    program = closed(with_storage(program, storage or {}), sizes)
     family = settings.get(FAMILY)
     named = families_for(device, families_in(settings))
     families = [str(family)] if family in FAMILIES else named  # others do not fit
@@ -210,6 +215,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     sizes: Mapping[str, int] | None = None,
     where: Sequence[str] = (),
     fixed: Fixed | None = None,
+    storage: StorageLike | None = None,
     sampler: Sampler = "uniform",
     again: bool = True,
     workers: Workers | None = None,
@@ -228,28 +234,25 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     not been interrupted. A larger `samples` extends it.
 
     The plainest candidate is the first (`plainest.py`); those of the search follow. Unless the user
-    has conditions, it is measured before the families other than `plain` are derived. If the
-    program also has forms with other algorithms, a few candidates of the search that compute
-    directly are tried before these forms are lowered.
+    has conditions, it is measured before the families other than `plain` are derived. A few direct
+    candidates of the search are tried before forms with other algorithms are lowered.
 
     `time_limit` ends this call that many seconds after it began, or after `began`, a time of
     `time.monotonic`; the candidate in progress is tried in the next call. `candidate_limit` is the
     limit of each candidate in seconds, `build_limit` that of the driver's compiler; a candidate
-    gets at most half of the remaining time, or 10 s if that is more. `phase` is called with the
-    name of each phase.
+    gets at most half of the remaining time, or 10 s if that is more. `phase` gets phases' names.
 
     `tolerance` bounds the error of a result, relative to its largest value; by default it is
     `TOLERANCE`, and no error may exceed its a-priori bound either (`measure/bounding.py`). `sizes`
-    gives numbers for the program's open sizes; `where`, `fixed` and `max_error` restrict the space,
-    and `winograd_points` are the points of its F(m, r) (as in `space_of`). A call with other values
-    of these is another campaign. `sampler` draws candidates uniformly, or, for comparison, as
-    published (`incremental`).
+    gives numbers for the program's open sizes; `where`, `fixed`, `max_error` and `storage`
+    determine the space, and `winograd_points` are the points of its F(m, r) (as in `space_of`). A
+    call with other values of these is another campaign. `sampler` draws candidates uniformly, or,
+    for comparison, as published (`incremental`).
 
     At the end, candidates that may be on the front by noise are measured `again`, within the time
     limit (`remeasure.py`).
 
-    `note` is called with remarks on the campaign: that its reference result is NaN everywhere, or
-    that its space has only one candidate.
+    `note` is called with remarks, such as that the reference result is NaN everywhere.
 
     With `workers`, candidates are measured on a dask cluster (docs/cluster.md), whose workers have
     the devices; `device` is then ignored, and nothing is measured `again`. With `board`, they are
@@ -274,7 +277,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     bank = bank_asked(winograd_points)
     with ExitStack() as opened:
         phase("looking for devices")
-        program = closed(program, sizes)
+        program = closed(with_storage(program, storage or {}), sizes)
         require_inputs(program)
         begun = begun_in(Path(db))
         if modelled and times:

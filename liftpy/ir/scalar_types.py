@@ -22,9 +22,11 @@ class ScalarRecord:
     type that is not `signed` has no negative numbers.
 
     A value of a *storage* type is stored in fewer bits than its `base` type, in which it is
-    computed: its bits are the leading ones of a value of the base. `numpy` and `c` are the unsigned
-    integer types that hold these bits. If `nearest`, a conversion to the type rounds to nearest,
-    ties to even; otherwise it truncates.
+    computed: its bits are the leading ones of a value of the base, or, if it has a format of its
+    own (`packed`), those of this format. If `nearest`, a conversion to the type rounds to nearest,
+    ties to even; otherwise it truncates. `c` is the unsigned integer that holds the bits in a
+    variable, and `numpy` the type of an element of an array in memory. Where no integer has as many
+    bytes, this is a type of bytes without a meaning ("V3").
     """
 
     name: str
@@ -47,6 +49,11 @@ class ScalarRecord:
         return self.bits // 8
 
     @property
+    def is_whole(self) -> bool:
+        """Whether an integer of C has as many bits; otherwise, bytes are loaded and stored."""
+        return self.bits in {8, 16, 32, 64}
+
+    @property
     def significand(self) -> int:
         """The bits of a floating-point number's significand, with the one that is not stored.
 
@@ -63,6 +70,25 @@ class ScalarRecord:
         64
         """
         return 1 << (self.significand - 2) if self.significand > 1 else 0
+
+
+def leading(name: str, bits: int, base: str) -> ScalarRecord:
+    """The record of a storage type of the leading bits of `f32` or `f64`; it may end in `nearest`.
+
+    >>> leading("flyte24", 24, "f32").numpy, leading("flyte8", 8, "f32").exponent
+    ('V3', 7)
+    """
+    held = next(n for n in (8, 16, 32, 64) if n >= bits)
+    return ScalarRecord(
+        name,
+        "storage",
+        bits,
+        f"uint{bits}" if held == bits else f"V{bits // 8}",
+        {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}[held],
+        exponent=min({"f32": 8, "f64": 11}[base], bits - 1),
+        base=base,
+        nearest=name.endswith("_nearest"),
+    )
 
 
 RECORDS = {
@@ -96,9 +122,33 @@ RECORDS = {
         ScalarRecord(
             "bf16", "storage", 16, "uint16", "ushort", exponent=8, base="f32", nearest=True
         ),
-        ScalarRecord("flyte16", "storage", 16, "uint16", "ushort", exponent=8, base="f32"),
-        ScalarRecord("flyte8", "storage", 8, "uint8", "uchar", exponent=7, base="f32"),
-        ScalarRecord("flyte32", "storage", 32, "uint32", "uint", exponent=11, base="f64"),
+        ScalarRecord(
+            "binary16",
+            "storage",
+            16,
+            "uint16",
+            "ushort",
+            exponent=5,
+            packed="<e",
+            base="f32",
+            nearest=True,
+        ),
+        leading("flyte24", 24, "f32"),
+        leading("flyte24_nearest", 24, "f32"),
+        leading("flyte16", 16, "f32"),
+        leading("flyte8", 8, "f32"),
+        leading("flyte56", 56, "f64"),
+        leading("flyte56_nearest", 56, "f64"),
+        leading("flyte48", 48, "f64"),
+        leading("flyte48_nearest", 48, "f64"),
+        leading("flyte40", 40, "f64"),
+        leading("flyte40_nearest", 40, "f64"),
+        leading("flyte32", 32, "f64"),
+        leading("flyte32_nearest", 32, "f64"),
+        leading("flyte24_f64", 24, "f64"),
+        leading("flyte24_f64_nearest", 24, "f64"),
+        leading("flyte16_f64", 16, "f64"),
+        leading("flyte16_f64_nearest", 16, "f64"),
     )
 }
 """The records by name, in the order in which types are listed."""

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.scalar_types import RECORDS
+from liftpy.ir.scalar_types import RECORDS, ScalarRecord
 from liftpy.ir.types import (
     BOOL,
     INTEGERS,
@@ -102,6 +102,8 @@ def stored_bits(value: float, t: ScalarType) -> int:
     except OverflowError:
         packed = struct.pack(base.packed, math.copysign(math.inf, value))
     bits = int.from_bytes(packed, "little")
+    if record.packed:
+        return formatted(struct.unpack(base.packed, packed)[0], bits, record)
     if not record.nearest:
         return bits >> dropped
     if math.isnan(value):
@@ -109,8 +111,31 @@ def stored_bits(value: float, t: ScalarType) -> int:
     return (bits + (1 << (dropped - 1)) - 1 + (bits >> dropped & 1)) >> dropped
 
 
+def formatted(value: float, bits: int, record: ScalarRecord) -> int:
+    """The bits of a number, which has `bits` in the base of a type, in the type's own format.
+
+    A NaN keeps its sign and the leading bits of its fraction, and becomes quiet.
+    """
+    sign = int(math.copysign(1, value) < 0) << (record.bits - 1)
+    infinite = ((1 << record.exponent) - 1) << (record.significand - 1)
+    if math.isnan(value):
+        base = RECORDS[record.base]
+        fraction = (bits & ((1 << (base.significand - 1)) - 1)) >> (
+            base.significand - record.significand
+        )
+        return sign | infinite | record.quiet | fraction
+    try:
+        return int.from_bytes(struct.pack(record.packed, value), "little")
+    except OverflowError:
+        return sign | infinite
+
+
 def stored(value: float, t: ScalarType) -> float:
     """A number after it was stored in a storage type, and read again."""
     record, base = RECORDS[t.name], RECORDS[STORAGE[t].name]
+    if record.packed:
+        return struct.unpack(record.packed, stored_bits(value, t).to_bytes(record.bytes, "little"))[
+            0
+        ]
     bits = stored_bits(value, t) << (base.bits - record.bits)
     return struct.unpack(base.packed, bits.to_bytes(base.bytes, "little"))[0]

@@ -28,8 +28,8 @@ class Type:
 class ScalarType(Type):
     """A machine scalar.
 
-    A float `f16`, `f32`, `f64`, an integer `i8`, `i32`, `i64`, `bool`, or a storage type (`bf16`,
-    `flyte16`, `flyte8`, `flyte32`), whose values are computed in another type.
+    A float `f16`, `f32`, `f64`, an integer `i8`, `i32`, `i64`, `bool`, or a storage type such as
+    `bf16`, whose values are computed in another type.
     """
 
     name: str
@@ -133,7 +133,26 @@ I8, I16, I32, I64, U8, U16, U32, U64 = INTEGERS
 BOOL = SCALARS["bool"]
 #: The storage types, each with the type in which its values are computed.
 STORAGE = {SCALARS[n]: SCALARS[r.base] for n, r in RECORDS.items() if r.kind == "storage"}
-BF16, FLYTE16, FLYTE8, FLYTE32 = STORAGE
+(
+    BF16,
+    BINARY16,
+    FLYTE24,
+    FLYTE24_NEAREST,
+    FLYTE16,
+    FLYTE8,
+    FLYTE56,
+    FLYTE56_NEAREST,
+    FLYTE48,
+    FLYTE48_NEAREST,
+    FLYTE40,
+    FLYTE40_NEAREST,
+    FLYTE32,
+    FLYTE32_NEAREST,
+    FLYTE24_F64,
+    FLYTE24_F64_NEAREST,
+    FLYTE16_F64,
+    FLYTE16_F64_NEAREST,
+) = STORAGE
 SCALAR_BYTES = {name: record.bytes for name, record in RECORDS.items()}
 #: The OpenCL extension that a device needs for a type that is optional.
 EXTENSIONS = {SCALARS[n]: r.extension for n, r in RECORDS.items() if r.extension is not None}

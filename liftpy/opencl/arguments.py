@@ -17,6 +17,7 @@ from liftpy.errors import (
     InternalError,
     KernelRefused,
 )
+from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import SCALARS, STORAGE
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role, flat
 from liftpy.semantics import operations
@@ -30,8 +31,20 @@ POISON: dict[str, np.ndarray] = {
     if t.kind == "f"
     else np.frombuffer(b"\x7f" * t.itemsize, np.uint8 if t.kind == "b" else t).reshape(())
     for name, t in DTYPES.items()
-} | {t.name: to_storage(math.nan, t) for t in STORAGE}
-"""The fill of memory that has not been written: NaN, and integers of 0x7f bytes."""
+} | {
+    t.name: to_storage(math.nan, t) if RECORDS[t.name].is_whole else np.array(0xFF, np.uint8)
+    for t in STORAGE
+}
+"""The fill of memory that has not been written: NaN, and integers of 0x7f bytes.
+
+It is repeated: elements of 3, 5, 6 or 7 bytes, which no fill of OpenCL has, are NaN in each byte.
+"""
+
+
+def is_poison(memory: np.ndarray, scalar: str) -> Any:
+    """A mask of the elements of an array that hold the fill of their type."""
+    fill = np.frombuffer(POISON[scalar].tobytes() * memory.itemsize, np.uint8)[: memory.itemsize]
+    return memory == fill.view(memory.dtype)[0]
 
 
 def touched_buffers(module: Module, phase: Phase) -> frozenset[str]:

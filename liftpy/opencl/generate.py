@@ -21,12 +21,12 @@ from liftpy.ir.walk import scalars_in, top_down
 from liftpy.kernels.chain import Chain, Result
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.nest import MOST_STATEMENTS
-from liftpy.opencl.c import C_TYPES
 from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import GlobalArray, arrays_of, figures, slots
 from liftpy.opencl.printer import Printer, whole_type
-from liftpy.opencl.scalars import division_helpers, fetch_helpers, storage_helpers, stream_helpers
+from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
+from liftpy.opencl.storage import element_c, storage_helpers, units
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.views.access import part_name
@@ -44,7 +44,7 @@ sin cos tanh pow floor ceil rint
 TAKEN = re.compile(
     r"(v|i|acc|p|l|old|gid|wid|lid|k)\d+\w*|lanes"
     r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_|fetch_)\w*"
-    r"|(read|stored)_[a-z]+\d+_\d+"
+    r"|(read|stored|load|store)_\w+_\d+"
 )
 #: Other names that no buffer may have: keywords, types and functions of OpenCL C.
 RESERVED = frozenset(WORDS.split())
@@ -197,10 +197,13 @@ def kernel_text(code: LoopKernel, printer: Printer) -> str:
         f"  const {whole_type(count - 1)} {name} = {ID_CALLS[name[:-1]]}({name[-1]});"
         for name, count in code.ranges.items()
     ]
-    lines += [f"  __local {C_TYPES[m.scalar.name]} {m.name}[{m.length}];" for m in code.locals]
+    lines += [
+        f"  __local {element_c(m.scalar)} {m.name}[{units(m.scalar) * m.length}];"
+        for m in code.locals
+    ]
     lines += printer.lines()
     parameters = ", ".join(
-        f"__global {'' if m.writable else 'const '}{C_TYPES[m.scalar.name]}* restrict {m.name}"
+        f"__global {'' if m.writable else 'const '}{element_c(m.scalar)}* restrict {m.name}"
         for m in code.buffers
     )
     attribute = ""

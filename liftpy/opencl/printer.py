@@ -44,6 +44,7 @@ from liftpy.loops.unswitch import tests_in
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vector_type
 from liftpy.opencl.indices import MAX_INT, index_c, magnitude
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c
+from liftpy.opencl.storage import element_c, is_split, kept, loaded, units
 from liftpy.views.terms import Memory
 
 INDENT = "  "
@@ -105,8 +106,7 @@ class Printer:
                     lines += [f"{pad}{line}" for line in self.store(s)]
                 case Fetch(cell):
                     place = element(cell.memory, cell.index)
-                    kind = vector_type(cell.memory.scalar.name, 1)
-                    lines.append(f"{pad}fetch_{kind}(&{place});")
+                    lines.append(f"{pad}fetch_{element_c(cell.memory.scalar)}(&{place});")
                 case Barrier(memory, witness):
                     lines.append(f"{pad}barrier(CLK_LOCAL_MEM_FENCE); // {memory}: {witness}")
                 case For(counter, first, bound, step, body):
@@ -146,6 +146,10 @@ class Printer:
     def store(self, s: Store) -> list[str]:
         """A store; a vector in scalar registers is stored lane by lane."""
         memory, width = s.cell.memory, s.cell.width
+        if memory.space != "private" and is_split(memory.scalar):
+            pointer = Text(f"&{element(memory, s.cell.index)}")
+            done = kept(memory.scalar, memory.space, width, self.c(s.value), pointer)
+            return [f"{text_of(done)};"]
         if memory.space != "private" and width > 1:
             value, pointer = self.c(s.value), Text(f"&{element(memory, s.cell.index)}")
             if s.nontemporal:
@@ -205,6 +209,8 @@ class Printer:
         memory, width = cell.memory, cell.width
         if memory.space != "private":
             place = element(memory, cell.index)
+            if is_split(memory.scalar):
+                return loaded(memory.scalar, memory.space, width, Text(f"&{place}"))
             return (
                 Text(place)
                 if width == 1
@@ -275,7 +281,7 @@ def wide_index(index: Nat) -> str:
 
 def element(memory: Memory, index: Nat) -> str:
     """An element of an array."""
-    return f"{memory.name}[{wide_index(index)}]"
+    return f"{memory.name}[{wide_index(units(memory.scalar) * index)}]"
 
 
 def condition_c(condition: Condition) -> C:

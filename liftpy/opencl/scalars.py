@@ -32,8 +32,6 @@ INFIX = frozenset(
     for name, record in OPERATORS.items()
     if record.arity == 2 and record.operands != "bools" and not record.c.isidentifier()
 )
-WORDS = {32: "uint", 64: "ulong"}
-"""The unsigned integers with as many bits as the base of a storage type."""
 MASKS = {1: "char", 2: "short", 4: "int", 8: "long"}
 
 
@@ -227,53 +225,6 @@ def division_helpers(text: str) -> list[str]:
         return []
     found = sorted(set(DIVISIONS.findall(text)))
     return [(UNSIGNED_HELPER if t.startswith("u") else HELPER).format(t=t) for t in found]
-
-
-# --- storage types ------------------------------------------------------------------------------
-
-CONVERSIONS = re.compile(r"\b(read|stored)_([a-z]+\d+)_(\d+)\(")
-READ = """\
-inline {base} read_{t}_{width}({bits} x) {{ return as_{base}({to_word}(x) << {dropped}); }}
-"""
-TRUNCATED = """\
-inline {bits} stored_{t}_{width}({base} x) {{ return {to_bits}(as_{word}(x) >> {dropped}); }}
-"""
-NEAREST = """\
-inline {bits} stored_{t}_{width}({base} x) {{
-  const {word} b = as_{word}(x), kept = b >> {dropped};
-  const {word} rounded = (b + ({word})({up}) + (kept & ({word})(1))) >> {dropped};
-  return {to_bits}({choice});
-}}
-"""
-
-
-def storage_helpers(text: str) -> list[str]:
-    """The definitions of the conversions from and to storage types that a text calls."""
-    found = sorted(set(CONVERSIONS.findall(text))) if "read_" in text or "stored_" in text else []
-    return [storage_helper(verb, SCALARS[name], int(width)) for verb, name, width in found]
-
-
-def storage_helper(verb: str, t: ScalarType, width: int) -> str:
-    """The definition of one conversion."""
-    record, base = RECORDS[t.name], RECORDS[STORAGE[t].name]
-    lanes = "" if width == 1 else str(width)
-    word, bits = f"{WORDS[base.bits]}{lanes}", f"{record.c}{lanes}"
-    quiet = f"kept | ({word})({record.quiet})"
-    choice = f"select(rounded, {quiet}, isnan(x))" if lanes else f"isnan(x) ? {quiet} : rounded"
-    form = READ if verb == "read" else NEAREST if record.nearest else TRUNCATED
-    return form.format(
-        t=t,
-        width=width,
-        base=vector_type(base.name, width),
-        bits=bits,
-        word=word,
-        # Intel's compiler crashed on `convert_uint` of one lane in a loop that it vectorized
-        to_word=f"convert_{word}" if lanes else f"({word})",
-        to_bits=f"convert_{bits}" if lanes else f"({bits})",
-        dropped=base.bits - record.bits,
-        up=(1 << (base.bits - record.bits - 1)) - 1,
-        choice=choice,
-    )
 
 
 # --- stores past the caches ---------------------------------------------------------------------

@@ -19,7 +19,8 @@ from liftpy.primitives import ToGlobal
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.bank import Bank, Prove, nothing_proved
 from liftpy.rewrite.cuts import RESULT
-from liftpy.rewrite.partition import GIVEN_POINTS, Partition, Stage, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import GIVEN_POINTS, Partition, Stage
 from liftpy.rewrite.rules.correlation import PointsOf, points_of_word
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, shape_of, skeleton_of_key, skeletons_of

@@ -72,7 +72,8 @@ class Stage:
 
     `param` is the variable for its value; None for the stage that makes the result. `within` lists
     the optional cuts in it that are not stored, each with its word; held cuts are the lets at the
-    beginning of the program. `cut` is False for the only stage of a program.
+    beginning of the program. `cut` is False for the only stage of a program. A `prepared_copy` is a
+    constant that is only converted to another type.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Stage:
     program: Program
     within: tuple[tuple[str, str], ...] = ()
     cut: bool = True
+    prepared_copy: bool = False
 
     @property
     def holds(self) -> bool:
@@ -90,8 +92,11 @@ class Stage:
         """Whether a family may make the stage: `blocked` if it holds values, any other if not.
 
         In a form by F(m, r), only `small` makes a stage of straight-line code, and `plain` makes
-        only stages that `direct` does not fit: a program has many such stages.
+        only stages that `direct` does not fit: a program has many such stages. The time of a
+        prepared copy does not count, so it has no other family than `plain`.
         """
+        if self.prepared_copy:
+            return family == PLAIN.name
         if self.holds or family == BLOCKED.name:
             return self.holds and family == BLOCKED.name
         if WINOGRAD not in dict(self.within):
@@ -147,7 +152,8 @@ class Partition:
     """A program cut into stages, in the order in which they run, and the steps to that form.
 
     `words` has a word for each optional cut. `cut_form` is the program as nested lets, one per
-    stage except the last.
+    stage except the last. `storage` has the values that it stores in another type (`forms.py`);
+    `program` is then the one with these conversions.
     """
 
     program: Program
@@ -155,6 +161,7 @@ class Partition:
     steps: tuple[Step, ...]
     cut_form: Expr
     stages: tuple[Stage, ...]
+    storage: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -168,23 +175,6 @@ class Partition:
 
 
 # --- which cuts are stored ------------------------------------------------------------------------
-
-
-def partitions(program: Program, bank: Bank = USUAL) -> tuple[Partition, ...]:
-    """Every way to cut a program into stages, the one with the fewest stages first.
-
-    At most one of the cuts fused into a stage may have elements that its reader computes more than
-    once. Forms of the program by the F(m, r) of a bank come last; their cuts are all stored, or the
-    transformed tiles and the products of all correlations are held.
-    ConstraintRefused for a program with open sizes: the choices depend on their numbers.
-    """
-    return tuple(in_turn(program, bank))
-
-
-def in_turn(program: Program, bank: Bank = USUAL) -> Iterator[Partition]:
-    """The same one by one: forms by F(m, r), most of the work, are made when they are reached."""
-    yield from direct(program)
-    yield from other_algorithms(program, bank)
 
 
 @lru_cache(maxsize=64)

@@ -12,9 +12,11 @@ from liftpy.ir.operators import OPERATORS
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import FLOATS, STORAGE, ScalarType, Type
 
-DTYPES: dict[str, type[np.generic]] = {
-    name: getattr(np, record.numpy) for name, record in RECORDS.items()
+DTYPES: dict[str, Any] = {
+    name: getattr(np, record.numpy) if record.is_whole else np.dtype(record.numpy)
+    for name, record in RECORDS.items()
 }
+"""The NumPy type of each scalar type."""
 
 
 def computed_type(t: Type, dtype: DTypeLike | None = None) -> Any:

@@ -9,15 +9,19 @@ numbers has n roundings, in whatever order it is computed. So the bound of a for
 for all candidates that are derived from this form by rules that change the order of sums, but not
 by rules that join several sums to a longer one (`reduce_of_map_reduce`).
 
+A number that is stored in a storage type and read again is rounded once more, by up to the error of
+the type (`storing_error`), which a path multiplies like a rounding.
+
 The error of a maximum, a minimum or a choice between two values is at most the larger of their
 errors, if what decides is exact. A quotient by a constant counts as `DIVISION` roundings. Other
 functions (exp, a quotient by a computed number) have no bound here, nor have programs with numbers
-other than f32. What underflows may be wrong by the least normal number (`TINY`). A result without
-roundings may be wrong by one.
+other than f32 and its storage types. What underflows may be wrong by the least normal number
+(`TINY`). A result without roundings may be wrong by one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -31,7 +35,19 @@ from liftpy.ir.expr import Program
 from liftpy.ir.nat import NatLike
 from liftpy.ir.operators import COMPARISONS, LOGICAL
 from liftpy.ir.pull import ByName, Index, Parts, Pull, Value
-from liftpy.ir.types import BOOL, F32, ArrayType, TupleType, Type, VectorType
+from liftpy.ir.scalar_types import RECORDS
+from liftpy.ir.types import (
+    BOOL,
+    F32,
+    SCALARS,
+    STORAGE,
+    ArrayType,
+    ScalarType,
+    TupleType,
+    Type,
+    VectorType,
+    scalars,
+)
 from liftpy.ir.walk import scalars_in
 from liftpy.semantics.evaluate import Evaluated
 from liftpy.semantics.numbers import NumpyReader, operation_of
@@ -66,10 +82,14 @@ class Unbounded(Exception):
 
 @dataclass(frozen=True)
 class Path:
-    """The most roundings on the paths to a number, and its value if it is a constant."""
+    """The most roundings on the paths to a number, and its value if it is a constant.
+
+    `stored` is the largest relative error that storing numbers in storage types adds on a path.
+    """
 
     roundings: int
     constant: float | None = None
+    stored: float = 0.0
 
     @property
     def power(self) -> bool:
@@ -84,14 +104,54 @@ def roundings(program: Program) -> int:
     >>> roundings(parse("def p(x: [9]f32, w: [9]f32) = zip(x, w) |> map(mul) |> reduce(add, 0)"))
     9
     """
-    if other := [str(t) for t in scalars_in(program.body) if t not in {F32, BOOL}]:
+    return worst_path(program).roundings
+
+
+def worst_path(program: Program) -> Path:
+    """The most roundings and the largest error of storage on a path; Unbounded as `roundings`.
+
+    >>> from liftpy.language.text.program import parse
+    >>> worst_path(parse("def p(x: [9]f32) = x |> map(v => f32(bf16(v)) * 3)")).stored == 2**-8
+    True
+    """
+    if any(not STORAGE.keys().isdisjoint(scalars(p.type)) for p in program.params):
+        raise Unbounded("a parameter has a storage type")
+    known = {F32, BOOL, *(t for t, base in STORAGE.items() if base == F32)}
+    if other := [str(t) for t in scalars_in(program.body) if t not in known]:
         raise Unbounded(f"it has numbers of type {', '.join(sorted(other))}")
     reader = Roundings()
     env = {p: everywhere(p.type, Path(0)) for p in program.params}
-    found = most(denote(program.body.body, env, reader))
-    if found > MOST:
-        raise Unbounded(f"a result has {found} roundings")
+    found = worst(denote(program.body.body, env, reader))
+    if found.roundings > MOST:
+        raise Unbounded(f"a result has {found.roundings} roundings")
     return found
+
+
+def storing_error(t: ScalarType) -> float:
+    """The largest relative error of storing a number, apart from numbers that underflow.
+
+    >>> from liftpy.ir.types import SCALARS
+    >>> storing_error(SCALARS["flyte16"]) == 2**-7, storing_error(SCALARS["bf16"]) == 2**-8
+    (True, True)
+    >>> storing_error(SCALARS["flyte8"])
+    0.75
+    """
+    record = RECORDS[t.name]
+    dropped = RECORDS[record.base].exponent - record.exponent
+    if dropped and not record.packed:  # the next value is 2^(2^dropped) times as large
+        return 1 - 2.0 ** -(2**dropped)
+    return 2.0 ** -(record.significand - (not record.nearest))
+
+
+def least_normal(t: ScalarType) -> float:
+    """A magnitude below which the error of storing a number is that of this magnitude."""
+    record = RECORDS[t.name]
+    return 2.0 ** (2 - 2 ** (record.exponent - 1)) if record.packed else TINY
+
+
+def together(*errors: float) -> float:
+    """The relative error of a product of numbers with these relative errors."""
+    return math.prod(1 + error for error in errors) - 1
 
 
 def everywhere(t: Type, path: Path) -> Value:
@@ -106,17 +166,19 @@ def everywhere(t: Type, path: Path) -> Value:
             return path
 
 
-def most(value: Value) -> int:
-    """The most roundings of the numbers in a value; those of an array are all alike."""
+def worst(value: Value) -> Path:
+    """The worst of the paths to the numbers in a value; those of an array are all alike."""
     match value:
         case Pull():
-            return most(value[0])
+            return worst(value[0])
         case Parts():
-            return most(value.pairs[0])
+            return worst(value.pairs[0])
         case tuple():
-            return max(map(most, value), default=0)
+            paths = [*map(worst, value)]
+            most = max((path.roundings for path in paths), default=0)
+            return Path(most, None, max((path.stored for path in paths), default=0.0))
         case _:
-            return value.roundings
+            return value
 
 
 def alike(value: Value, path: Path | None = None) -> Value:
@@ -142,21 +204,25 @@ class Roundings(ByName):
     def operate(self, op: str, args: tuple[Value, ...]) -> Path:
         """The path to the result of an operator."""
         counts = [arg.roundings for arg in args]
+        kept = max(arg.stored for arg in args)
+        both = together(*(arg.stored for arg in args))
         match op, args:
             case (("+" | "-"), (Path(_, left), Path(_, right))):
-                return Path(max(counts) + (0.0 not in {left, right}))
+                return Path(max(counts) + (0.0 not in {left, right}), None, kept)
             case "*", (left, right):
-                return Path(sum(counts) + (not left.power and not right.power))
+                return Path(sum(counts) + (not left.power and not right.power), None, both)
             case "/", (_, Path(_, divisor)) if divisor:
-                return Path(sum(counts) + DIVISION)
+                return Path(sum(counts) + DIVISION, None, both)
             case "neg", (Path(count, constant),):
-                return Path(count, None if constant is None else -constant)
+                return Path(count, None if constant is None else -constant, kept)
             case (("min" | "max" | "abs" | "f32"), _):
-                return Path(max(counts))
-            case _ if op in COMPARISONS | LOGICAL and not any(counts):
+                return Path(max(counts), None, kept)
+            case _ if op in SCALARS and SCALARS[op] in STORAGE:
+                return Path(max(counts), None, together(kept, storing_error(SCALARS[op])))
+            case _ if op in COMPARISONS | LOGICAL and not any(counts) and not kept:
                 return Path(0)
-            case "select", (condition, *branches) if not condition.roundings:
-                return Path(max(branch.roundings for branch in branches))
+            case "select", (condition, *branches) if not (condition.roundings or condition.stored):
+                return worst(tuple(branches))
             case _:
                 raise Unbounded(f"it computes `{op}`")
 
@@ -177,7 +243,7 @@ class Roundings(ByName):
 
     def either(self, condition: None, then: Path, otherwise: Path) -> Path:
         """One of two numbers."""
-        return then if then == otherwise else Path(max(then.roundings, otherwise.roundings))
+        return then if then == otherwise else worst((then, otherwise))
 
     def of_index(self, index: Index, t: Type) -> Path:
         """Refused: an index has no bound."""
@@ -190,20 +256,24 @@ class Roundings(ByName):
     def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
         """The last of equal increases; Unbounded if a step adds more than the one before it.
 
+        The error of storage has to remain the same from the second step on.
+
         The roundings of a sum's step are those before it plus a constant, but at least another
         constant. Such a step adds the same from the second on.
         """
-        count, value, seen = int(length), alike(init), list[int]()
+        count, value, seen = int(length), alike(init), list[Path]()
         for _ in range(min(count, STEPS)):
             value = alike(step(0, value))
-            seen.append(most(value))
-            value = alike(value, Path(seen[-1]))
+            seen.append(worst(value))
+            value = alike(value, Path(seen[-1].roundings, None, seen[-1].stored))
         if count <= STEPS:
             return value
-        more = {after - before for before, after in pairwise(seen)}
-        if len(more) > 1:
+        more = {after.roundings - before.roundings for before, after in pairwise(seen)}
+        if len(more) > 1 or len({path.stored for path in seen}) > 1:
             raise Unbounded("a fold multiplies what it has accumulated")
-        return alike(value, Path(seen[-1] + (count - STEPS) * more.pop()))
+        last = seen[-1]
+        total = last.roundings + (count - STEPS) * more.pop()
+        return alike(value, Path(total, None, last.stored))
 
     def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
         """Every element as the last one, which has the most roundings."""
@@ -238,6 +308,8 @@ class Magnitudes(NumpyReader):
                 return np.fmax(left, right)
             case (("*" | "/"), _):
                 return super().operate(op, args) + TINY
+            case _ if op in SCALARS and SCALARS[op] in STORAGE:
+                return args[0] + least_normal(SCALARS[op])
             case _:
                 return super().operate(op, args)
 
@@ -262,7 +334,8 @@ class Magnitudes(NumpyReader):
 class ErrorBounds:
     """The bounds of the elements of a program's result on arrays, by parameter.
 
-    `roundings` is K. Raises Unbounded if there is no bound.
+    `roundings` is K, and `stored` the relative error that numbers in storage types add. Raises
+    Unbounded if there is no bound.
 
     >>> from liftpy.language.text.program import parse
     >>> program = parse("def p(x: [2]f32) = x |> map(x => x * x - 1)")
@@ -274,7 +347,8 @@ class ErrorBounds:
     def __init__(self, program: Program, arrays: dict[str, Any]) -> None:
         self.program = program
         self.arrays = arrays
-        self.roundings = roundings(program)
+        path = worst_path(program)
+        self.roundings, self.stored = path.roundings, path.stored
         self._evaluated: Evaluated | None = None
 
     def at(self, points: NDArray[np.int64], component: tuple[int, ...] = ()) -> NDArray[np.float64]:
@@ -283,7 +357,8 @@ class ErrorBounds:
             given = tuple(magnitudes(self.arrays[p.name]) for p in self.program.params)
             self._evaluated = Evaluated(self.program, given, np.float64, reader=Magnitudes())
         paths = np.asarray(self._evaluated.at(points, component), np.float64)
-        found = float(compounded(max(1, self.roundings))) * (paths + TINY)
+        factor = together(float(compounded(max(1, self.roundings))), self.stored)
+        found = factor * (paths + TINY)
         return np.where(np.isfinite(found), found, np.inf)
 
 

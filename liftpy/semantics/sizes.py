@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -91,7 +92,7 @@ def at_sizes(program: Program, sizes: Sizes) -> Program:
     if broken is not None:
         raise breaking(program, broken, given, asked)
     body = substitute_function(program.body, given)
-    return Program(program.name, body, program.constants, program.spans)
+    return replace(program, body=body)
 
 
 def check(program: Program, name: str, value: object) -> None:

@@ -1,20 +1,28 @@
 """Values of storage types as NumPy arrays: of their bits, and of numbers in their base type.
 
-In memory, a number of a storage type is an unsigned integer: the leading bits of a float, its base.
+In memory, a number of a storage type is an unsigned integer: the leading bits of a float, its base,
+or the bits of another format. Where NumPy has no such integer, it is a few bytes, the lowest first.
 The meaning of a program has the floats themselves.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from liftpy.errors import ArgumentRefused
-from liftpy.ir.scalar_types import RECORDS
-from liftpy.ir.types import STORAGE, ScalarType
+from liftpy.errors import ArgumentRefused, UnknownName
+from liftpy.ir.expr import Program
+from liftpy.ir.scalar_types import RECORDS, ScalarRecord
+from liftpy.ir.storing import with_storage as permitted
+from liftpy.ir.types import SCALARS, STORAGE, ScalarType
 from liftpy.language.entry import entry
+
+StorageTypes: TypeAlias = str | ScalarType | Sequence[str | ScalarType]
+StorageLike: TypeAlias = Mapping[str, StorageTypes]
+"""Storage types of values by their names, as a user gives them."""
 
 WORDS = {32: np.uint32, 64: np.uint64}
 """The unsigned integers with as many bits as a base type."""
@@ -24,12 +32,14 @@ WORDS = {32: np.uint32, 64: np.uint64}
 def to_storage(numbers: Any, t: ScalarType) -> NDArray[Any]:
     """An array of numbers in a storage type: its bits, as programs take and return them.
 
-    `bf16` rounds to nearest, ties to even; the flyte types truncate. Numbers are first converted to
-    the base of the type (`f32`; `f64` for `flyte32`).
+    `bf16`, `binary16` and types whose names end in `nearest` round to nearest, ties to even; the
+    other types truncate. Numbers are first converted to the base of the type (`f32` or `f64`).
 
     >>> import liftpy as lp
     >>> lp.to_storage([1.0, -2.5], lp.bf16)
     array([16256, 49184], dtype=uint16)
+    >>> lp.to_storage([[1.0, -2.5]], lp.flyte24).tobytes().hex()
+    '00803f0020c0'
     """
     record, base = RECORDS[t.name], RECORDS[base_of(t).name]
     try:
@@ -42,6 +52,8 @@ def to_storage(numbers: Any, t: ScalarType) -> NDArray[Any]:
         raise ArgumentRefused(message)
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.ascontiguousarray(given.astype(base.numpy)).reshape(given.shape)
+    if record.packed:
+        return formatted(values, record)
     word = WORDS[base.bits]
     bits, dropped = values.view(word), word(base.bits - record.bits)
     kept = bits >> dropped
@@ -49,7 +61,33 @@ def to_storage(numbers: Any, t: ScalarType) -> NDArray[Any]:
         up = word((1 << (int(dropped) - 1)) - 1)
         rounded = (bits + up + (kept & word(1))) >> dropped
         kept = np.where(np.isnan(values), kept | word(record.quiet), rounded)
-    return kept.astype(record.numpy)
+    return in_bytes(kept, record)
+
+
+def formatted(values: NDArray[Any], record: ScalarRecord) -> NDArray[Any]:
+    """The bits of numbers in a format of their own; NaNs become quiet (`ir.scalars.formatted`)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        bits = values.astype(np.dtype(record.packed)).view(record.numpy)
+    return np.where(np.isnan(values), bits | bits.dtype.type(record.quiet), bits)
+
+
+def in_bytes(words: NDArray[Any], record: ScalarRecord) -> NDArray[Any]:
+    """Bits as an array in memory: of integers, or of as many bytes as a number has."""
+    if record.is_whole:
+        return words.astype(record.numpy)
+    each = np.ascontiguousarray(words).reshape(-1).astype("<u8").view(np.uint8).reshape(-1, 8)
+    return np.ascontiguousarray(each[:, : record.bytes]).view(record.numpy).reshape(words.shape)
+
+
+def in_words(memory: NDArray[Any], record: ScalarRecord) -> NDArray[Any]:
+    """The bits of an array in memory as integers."""
+    if record.is_whole:
+        return memory
+    each = np.zeros((memory.size, 8), np.uint8)
+    each[:, : record.bytes] = (
+        np.ascontiguousarray(memory).reshape(-1).view(np.uint8).reshape(-1, record.bytes)
+    )
+    return each.view("<u8").reshape(memory.shape)
 
 
 @entry("lp.from_storage")
@@ -66,14 +104,47 @@ def from_storage(bits: Any, t: ScalarType) -> NDArray[Any]:
         raise ArgumentRefused(
             f"{t} is stored as {record.numpy}, got {given.dtype}\n  {how_stored('x', given, t)}"
         )
+    if record.packed:
+        return given.view(np.dtype(record.packed)).astype(base.numpy)
     word = WORDS[base.bits]
-    wide = given.astype(word) << word(base.bits - record.bits)
+    wide = in_words(given, record).astype(word) << word(base.bits - record.bits)
     return wide.view(base.numpy)
+
+
+@entry("lp.with_storage")
+def with_storage(program: Program, storage: StorageLike) -> Program:
+    """The program with permission to store values in other types, which changes their meaning.
+
+    `storage` has the types of a parameter or of a value that a `let` names, by its name: storage
+    types or their names, one or several. Which of them a candidate uses, or none, is a choice with
+    the value's name: `w=bf16`, `w=f32`. The error has a bound, which follows the types. Raises
+    UnknownName or TypeRefused for a value that cannot be stored so.
+
+    >>> import liftpy as lp
+    >>> program = lp.parse("def f(const w: [8]f32) = w |> map(v => v * 2)")
+    >>> print(lp.show(lp.with_storage(program, {"w": "bf16, flyte24"})), end="")
+    storage w: bf16, flyte24
+    def f(const w: [8]f32) = w |> map(v => v * 2)
+    """
+    return permitted(program, {name: types_of(given) for name, given in storage.items()})
+
+
+def types_of(given: StorageTypes) -> list[ScalarType]:
+    """Storage types from types or names, one or several; UnknownName for another name."""
+    several = given.split(",") if isinstance(given, str) else given
+    found: list[ScalarType] = []
+    for one in [several] if isinstance(several, ScalarType) else several:
+        name = str(one).strip()
+        if name not in SCALARS:
+            known = ", ".join(map(str, STORAGE))
+            raise UnknownName(f"no type is named '{name}'\n  storage types are {known}")
+        found.append(SCALARS[name])
+    return found
 
 
 def how_stored(name: str, given: NDArray[Any], t: ScalarType) -> str:
     """How to make an array, which has another type, the bits of a storage type."""
-    if given.dtype.kind in "iu":
+    if given.dtype.kind in "iu" and RECORDS[t.name].is_whole:
         return f"np.{RECORDS[t.name].numpy}({name}) has the same bits; of numbers, lp.to_storage"
     return f"lp.to_storage({name}, lp.{t}) stores an array of numbers"
 
@@ -94,9 +165,10 @@ def are_neighbours(some: Any, others: Any, t: ScalarType) -> NDArray[np.bool_]:
 
 def in_order(bits: NDArray[Any], t: ScalarType) -> NDArray[np.int64]:
     """The bits of a storage type as integers in the order of its numbers; -0 and 0 are equal."""
+    words = in_words(bits, RECORDS[t.name])
     sign = 1 << (RECORDS[t.name].bits - 1)
-    size = (bits & bits.dtype.type(sign - 1)).astype(np.int64)
-    return np.where(bits & bits.dtype.type(sign), -size, size)
+    size = (words & words.dtype.type(sign - 1)).astype(np.int64)
+    return np.where(words & words.dtype.type(sign), -size, size)
 
 
 def as_stored(numbers: Any, t: ScalarType) -> Any:

@@ -21,7 +21,8 @@ from liftpy.rewrite.algorithms import algorithms_of
 from liftpy.rewrite.by_tiles import also_within, by_tiles, each_value
 from liftpy.rewrite.composition import skeleton_named
 from liftpy.rewrite.cuts import all_cut
-from liftpy.rewrite.partition import HELD, STORED, WINOGRAD, Stage, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import HELD, STORED, WINOGRAD, Stage
 from liftpy.rewrite.rules.correlation import FLAT, SIZES, triple
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategies.hybrid import PARTS

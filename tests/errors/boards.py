@@ -173,6 +173,14 @@ def bundle_where_nothing_can_be_written(folder):
 
 
 @case
+def bundle_of_permitted_storage(folder):
+    text = "storage xs: flyte24\ndef twice(xs: [12]f32) = xs |> map(x => x * 2)"
+    space = space_of(lp.parse(text), DEFAULT_DEVICE)
+    identity = identity_of(space, 0, search="random")
+    write(Bundle(identity, tuple(space.sample(1, 0))), folder / "bundle")
+
+
+@case
 def bundle_of_stored_numbers(folder):
     space = space_of(lp.parse("def read(xs: [12]bf16) = xs |> map(x => f32(x))"), DEFAULT_DEVICE)
     identity = identity_of(space, 0, search="random")

@@ -241,6 +241,16 @@ CASES: dict[str, Case] = {
     "bits_of_another_type": lambda _: run(
         "bits_of_another_type", "lp.from_storage(np.ones(3), lp.bf16)\n"
     ),
+    "storage_in_no_type": lambda _: run(
+        "storage_in_no_type",
+        "p = lp.parse('def f(x: [4]f32) = x |> map(a => a * 2)')\n"
+        "lp.with_storage(p, {'x': 'bf16, f8'})\n",
+    ),
+    "storage_of_a_value_named_like_a_setting": lambda _: run(
+        "storage_of_a_value_named_like_a_setting",
+        "p = lp.parse('def f(v: [4]f32) = v |> map(a => a * 2)')\n"
+        "lp.space(p, 'profile:xeon-silver-4208', storage={'v': 'bf16'})\n",
+    ),
     "arrays_by_name": lambda _: run(
         "arrays_by_name", f"@lp.program\ndef f(xs: {TWELVE}):\n    return xs\nf(xs=np.ones(12))\n"
     ),

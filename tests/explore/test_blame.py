@@ -14,7 +14,6 @@ from liftpy.errors import InternalError, NothingMeasured
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.exploring import explore
 from liftpy.explore.measure.blame import up_to
-from liftpy.explore.measure.bounding import partition_of
 from liftpy.explore.measure.check import Right
 from liftpy.explore.measure.compiling import Compiler
 from liftpy.explore.measure.inputs import Inputs
@@ -24,6 +23,7 @@ from liftpy.explore.measure.messages import Cut, Inspect, Setup
 from liftpy.explore.measure.outcome import Measured
 from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.explore.space.member import Drawing
+from liftpy.explore.space.precision import partition_of
 from liftpy.explore.space.space import Space
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module

@@ -28,7 +28,8 @@ from liftpy.explore.space import precision
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import skeletons
-from liftpy.rewrite.partition import WINOGRAD, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import WINOGRAD
 from liftpy.winograd.triple import cook_toom
 from liftpy.workloads import workload
 from tests.fuzz.correlations import Case, drawn

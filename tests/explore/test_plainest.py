@@ -12,7 +12,8 @@ from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.exploring import DIRECT_FIRST, space_of
 from liftpy.explore.space.plainest import PLAIN, begun_with, plainest, plainness
-from liftpy.rewrite.partition import WINOGRAD, direct, other_algorithms, partitions
+from liftpy.rewrite.forms import as_declared, other_forms, partitions
+from liftpy.rewrite.partition import WINOGRAD
 from tests.fuzz.correlations import Case
 
 pytestmark = pytest.mark.usefixtures("in_one_process")
@@ -106,13 +107,13 @@ def test_direct_candidates_are_measured_before_other_algorithms_are_derived(
     monkeypatch.setattr(exploring, "whole_space", whole_space)
     first = DIRECT_FIRST + 1  # and the plainest
     begun = lp.explore(program, 4, 1, tmp_path / "p.db", device, again=False, progress=progress)
-    assert events == [direct, "measured", direct, *["measured"] * 3]
+    assert events == [as_declared, "measured", as_declared, *["measured"] * 3]
     events.clear()
     whole = lp.explore(
         program, first + 3, 1, tmp_path / "p.db", device, again=False, progress=progress
     )
     left = ["measured"] * (first - 4)
-    assert events == [direct, direct, *left, other_algorithms, *["measured"] * 3]
+    assert events == [as_declared, as_declared, *left, other_forms, *["measured"] * 3]
     assert [row.id for row in whole.rows[:4]] == [row.id for row in begun.rows]
     assert len({row.id for row in whole.rows}) == first + 3
     assert all(WINOGRAD not in row.assignment for row in whole.rows[:first])

@@ -12,7 +12,7 @@ from liftpy.explore.exploring import candidate_of, space_of
 from liftpy.explore.space.units import units_of
 from liftpy.language.text.program import parse
 from liftpy.rewrite import partition
-from liftpy.rewrite.partition import in_turn
+from liftpy.rewrite.forms import in_turn
 from liftpy.workloads import Convolution, convolution
 
 LAYER = convolution(Convolution(4, 8, 8, 8, (3, 3), padding=(1, 1, 1, 1)), "layer")

@@ -31,7 +31,8 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.expr import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device
-from liftpy.rewrite.partition import FUSED, HELD, STORED, WINOGRAD, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import FUSED, HELD, STORED, WINOGRAD
 from liftpy.rewrite.rules.correlation import FLAT, SIZES, triple
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategies.transformed import NAMED, fewest

@@ -26,7 +26,8 @@ from liftpy.ir.expr import Program
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.algorithms import algorithms_of, shape_of
-from liftpy.rewrite.partition import WINOGRAD, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import WINOGRAD
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import workload
 from tests.fuzz.correlations import MOST, ROUNDING, SMALL

@@ -32,13 +32,13 @@ from liftpy.rewrite.composition import (
     stage_skeletons,
 )
 from liftpy.rewrite.cuts import RESULT
+from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.partition import (
     FUSED,
     HELD,
     MOST_OPTIONAL,
     STORED,
     Partition,
-    partitions,
     recomputes,
 )
 from liftpy.rewrite.strategy import Step, Success, replay, rule

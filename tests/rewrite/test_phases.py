@@ -10,7 +10,8 @@ from liftpy.ir.walk import top_down
 from liftpy.language.text.program import parse
 from liftpy.primitives import Slide
 from liftpy.rewrite.algorithms import algorithms_of
-from liftpy.rewrite.partition import WINOGRAD, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import WINOGRAD
 from liftpy.rewrite.strategies.phases import has_stride, phased
 from liftpy.rewrite.strategy import Failure, Success
 from liftpy.semantics.evaluate import evaluate

@@ -8,7 +8,8 @@ from liftpy.explore.measure.meaning import choose_points
 from liftpy.ir.expr import Lambda, Program
 from liftpy.language.text.program import parse
 from liftpy.rewrite.algorithms import Algorithm, algorithms_of
-from liftpy.rewrite.partition import WINOGRAD, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import WINOGRAD
 from liftpy.rewrite.rules.correlation import FLAT, triple
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.rounding import DIVISION, ErrorBounds, Magnitudes, Unbounded, roundings

@@ -39,7 +39,8 @@ from liftpy.ir.walk import every_part, function_of, with_function
 from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import keys_of_stages, prefixed
-from liftpy.rewrite.partition import Partition, Stage, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import Partition, Stage
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 
 Words = frozenset[tuple[str, str]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -113,8 +114,12 @@ class Campaign:
         memory_limit: int | None = None,
         *,
         max_error: float | None = None,
+        also: str | None = None,
     ) -> list[Row]:
         """The measured candidates that no other clearly beats in time and in the figure `axis`.
+
+        With `also`, another figure, none may be better in all three; errors then count as equal if
+        they have the same power of 2.
 
         In a modelled campaign these are the modelled candidates.
 
@@ -125,24 +130,25 @@ class Campaign:
         candidates count whose peak is at most `memory_limit` bytes and whose error is at most
         `max_error`. Each device has its own front; they are concatenated.
         """
-        if axis not in AXES:
-            raise UnknownName(f"no figure is named '{axis}'; choose one of {', '.join(AXES)}")
-        if self.modelled and (axis == ERROR or max_error is not None):
+        for figure in (axis,) if also is None else (axis, also):
+            if figure not in AXES:
+                raise UnknownName(f"no figure is named '{figure}'; choose one of {', '.join(AXES)}")
+        if self.modelled and (ERROR in {axis, also} or max_error is not None):
             raise ConstraintRefused(
                 f"{self.path} is a modelled campaign: nothing ran, so its results have no errors"
             )
         parts = self.within(memory_limit, max_error).apart()
         if len(parts) != 1:
-            return [row for part in parts for row in part.pareto(axis)]
+            return [row for part in parts for row in part.pareto(axis, also=also)]
         (alone,) = parts
         known = [
-            (row.span, figure, row)
+            ((row.span, *figures), row)
             for row in sorted(alone.rows, key=lambda row: row.id)
             if row.outcome in TIMED
             and row.span is not None
-            and (figure := row.figure(axis)) is not None
+            and (figures := compared(row, axis, also)) is not None
         ]
-        return [row for _, _, row in clear_front(known, costs=lambda p: (p[0], p[1]))]
+        return [row for _, row in clear_front(known, costs=lambda one: one[0])]
 
     def within(self, memory_limit: int | None = None, max_error: float | None = None) -> Campaign:
         """The campaign without the measured candidates that exceed a limit on peak or error."""
@@ -173,6 +179,24 @@ class Campaign:
         if not rows:
             raise nothing_within(mine, memory_limit, max_error)
         return min(rows, key=lambda row: row.time_ns or 0)
+
+
+def compared(row: Row, axis: str, also: str | None) -> tuple[float, ...] | None:
+    """The figures of a row that a front compares; None if one is not known."""
+    first = row.figure(axis)
+    if also is None:
+        return None if first is None else (first,)
+    figures = [
+        coarse(figure) if a == ERROR else figure
+        for a in (axis, also)
+        if (figure := row.figure(a)) is not None
+    ]
+    return tuple(figures) if len(figures) == 2 else None
+
+
+def coarse(error: float) -> float:
+    """The least power of 2 that is no less than an error."""
+    return 2.0 ** math.ceil(math.log2(error)) if 0 < error < math.inf else error
 
 
 def nothing_within(

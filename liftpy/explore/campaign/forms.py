@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -14,13 +14,14 @@ from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
 from liftpy.ir.expr import Program
 from liftpy.rewrite.bank import USUAL, Bank
-from liftpy.rewrite.partition import Partition, direct, other_algorithms, partitions
+from liftpy.rewrite.forms import as_declared, other_forms, partitions
+from liftpy.rewrite.partition import Partition
 
 DERIVING = "deriving the program's forms"
 
 
 Families: TypeAlias = tuple[str, ...] | None
-Made: TypeAlias = Callable[[Program], Sequence[Partition]]
+Made: TypeAlias = Callable[[Program], Iterable[Partition]]
 
 
 def joined(one: Space, other: Space) -> Space:
@@ -52,7 +53,7 @@ class Forms:
         if not self.plain_first:
             return None
         with self.deadline.phase(DERIVING):
-            found = self.derive_only((PLAIN,), direct)
+            found = self.derive_only((PLAIN,), as_declared)
             return found if found.possible else None
 
     @property
@@ -67,9 +68,9 @@ class Forms:
         if plain is None:
             return None
         with self.deadline.phase(DERIVING):
-            if not other_algorithms(plain.program, self.bank):
+            if next(other_forms(plain.program, self.bank), None) is None:
                 return None
-            found = self.derive_only(None, direct)
+            found = self.derive_only(None, as_declared)
             return found if found.possible else None
 
     @cached_property
@@ -81,7 +82,7 @@ class Forms:
                 return self.derive()
             if beginning is not None:
                 return joined(
-                    beginning, self.derive_only(None, with_points(other_algorithms, self.bank))
+                    beginning, self.derive_only(None, with_points(other_forms, self.bank))
                 )
             if not all(p.is_whole for p in partitions(plain.program, self.bank)):
                 return self.derive()

@@ -11,11 +11,12 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from liftpy.explore.measure.bounding import narrow_bounds, partition_of
+from liftpy.explore.measure.bounding import narrow_bounds
 from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.meaning import Meaning, allowed, bounds_at, expected, narrowed, settled
 from liftpy.explore.measure.messages import Inspected, Setup, Stored, StoredValue
 from liftpy.explore.measure.outcome import WrongResult
+from liftpy.explore.space.precision import partition_of
 from liftpy.ir.expr import Lambda, Program
 from liftpy.ir.walk import at, replace_at
 from liftpy.kernels.chain import chain

@@ -7,6 +7,9 @@ of that element for the form from which the candidate is derived, on the data of
 tolerance. For a long sum, and for most forms by F(m, r), the factor e(K) of the bound alone exceeds
 the tolerance: then only the tolerance is used, and the bound is not evaluated. A bound that would
 take long to evaluate (`QUICK`) is not used either.
+
+A form that stores values in other types may differ from the meaning by more than the tolerance. Its
+bound, which follows these types, decides alone.
 """
 
 from __future__ import annotations
@@ -16,10 +19,10 @@ from typing import Any
 
 from liftpy.errors import TransformRefused
 from liftpy.explore.measure.check import Bounds, Expected
-from liftpy.explore.measure.meaning import bounds_at
+from liftpy.explore.measure.meaning import Relative, bounds_at, narrowed
+from liftpy.explore.space.precision import partition_of
 from liftpy.ir.expr import Lambda, Program
 from liftpy.rewrite.algorithms import algorithms_of
-from liftpy.rewrite.composition import Composition
 from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.semantics.room import evaluation_bytes
@@ -30,19 +33,14 @@ QUICK = 1 << 28
 """The bytes that evaluating bounds may take: they are evaluated while a candidate is compiled."""
 
 
-def partition_of(skeleton: Skeleton) -> Partition | None:
-    """The partition of a skeleton of several stages."""
-    lowering = skeleton.lowering
-    return lowering.partition if isinstance(lowering, Composition) else None
-
-
 def narrow_bounds(
     program: Program, arrays: dict[str, Any], wanted: Sequence[Expected]
 ) -> ErrorBounds | None:
     """The bounds of a program on arrays; None if the program has none, or if they are not used.
 
-    Bounds are not used if their factor e(K) exceeds the tolerance, or if their evaluation would
-    take more than `QUICK` bytes: an evaluation that stores so much also takes long.
+    Bounds are not used if their factor e(K) exceeds the tolerance, if the program itself stores
+    numbers in storage types, or if their evaluation would take more than `QUICK` bytes: an
+    evaluation that stores so much also takes long.
     """
     tolerance = max((part.tolerance for part in wanted), default=0.0)
     points = max((len(part.points) for part in wanted), default=0)
@@ -50,9 +48,28 @@ def narrow_bounds(
         bounds = ErrorBounds(program, arrays)
     except Unbounded:
         return None
-    if compounded(bounds.roundings) > tolerance:
+    if bounds.stored or compounded(bounds.roundings) > tolerance:
         return None
     return bounds if evaluation_bytes(program.body, float, points) <= QUICK else None
+
+
+def stored_bounds(
+    form: Program, arrays: dict[str, Any], wanted: Sequence[Expected]
+) -> ErrorBounds | Relative:
+    """The bounds of a form that stores values in other types.
+
+    If it has none, or if evaluating them would take more than `QUICK` bytes: the tolerance, and the
+    spacing of the coarsest type.
+    """
+    points = max((len(part.points) for part in wanted), default=0)
+    tolerance = max((part.tolerance for part in wanted), default=0.0)
+    try:
+        bounds = ErrorBounds(form, arrays)
+    except Unbounded:
+        return Relative(tolerance + narrowed(form))
+    if evaluation_bytes(form.body, float, points) > QUICK:
+        return Relative(tolerance + narrowed(form))
+    return bounds
 
 
 class Bounding:
@@ -64,10 +81,10 @@ class Bounding:
         self.program = program
         self.arrays = arrays
         self.wanted = wanted
-        self._known: dict[tuple[tuple[str, str], ...], ErrorBounds | None] = {}
+        self._known: dict[tuple[tuple[str, str], ...], ErrorBounds | Relative | None] = {}
         self._at_points: dict[tuple[tuple[str, str], ...], tuple[Bounds, ...]] = {}
 
-    def bounds(self, skeleton: Skeleton) -> ErrorBounds | None:
+    def bounds(self, skeleton: Skeleton) -> ErrorBounds | Relative | None:
         """The bounds of the form of a skeleton, if they are narrow."""
         partition = partition_of(skeleton)
         key = form_of(partition)
@@ -82,8 +99,10 @@ class Bounding:
             self._at_points[key] = bounds_at(self.wanted, self.bounds(skeleton))
         return self._at_points[key]
 
-    def _of(self, partition: Partition | None) -> ErrorBounds | None:
+    def _of(self, partition: Partition | None) -> ErrorBounds | Relative | None:
         form = self.program
+        if partition is not None and partition.storage:
+            return stored_bounds(partition.program, self.arrays, self.wanted)
         if partition is not None and partition.other_algorithm:
             tolerance = max((part.tolerance for part in self.wanted), default=0.0)
             try:
@@ -96,8 +115,10 @@ class Bounding:
 
 
 def form_of(partition: Partition | None) -> tuple[tuple[str, str], ...]:
-    """The words of a form that computes with another algorithm; empty for all others.
+    """The words of a form that computes with another algorithm, or the types of one that stores.
 
-    The others add the same numbers, in another order.
+    Empty for all others: these add the same numbers, in another order.
     """
-    return () if partition is None or not partition.other_algorithm else partition.words
+    if partition is None:
+        return ()
+    return partition.words if partition.other_algorithm else partition.storage

@@ -19,13 +19,25 @@ from numpy.typing import NDArray
 
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.ir.types import ScalarType
-from liftpy.opencl.arguments import POISON
+from liftpy.opencl.arguments import POISON, is_poison
 from liftpy.semantics.storage import are_neighbours, from_storage
 
 Array = NDArray[Any]
 
-Bounds: TypeAlias = NDArray[np.float64] | None
-"""The largest differences that are allowed at some points, apart from the tolerance."""
+
+@dataclass(frozen=True)
+class Limits:
+    """The largest differences that are allowed at some points.
+
+    Differences must not exceed the tolerance either, unless these limits decide `alone`: those of a
+    form that stores values in other types are larger.
+    """
+
+    at: NDArray[np.float64]
+    alone: bool = False
+
+
+Bounds: TypeAlias = Limits | None
 
 TOLERANCE = 1e-5
 """The largest difference of a float result, relative to the largest value of the meaning."""
@@ -169,16 +181,17 @@ class PartChecker:
         difference = differences(got, values, self.wanted)
         if not difference.size:
             return Error(0.0, 0.0)
-        tolerance = self.wanted.tolerance
-        limits = np.inf if bounds is None else bounds / self.wanted.largest
+        alone = bounds is not None and bounds.alone
+        tolerance = math.inf if alone else self.wanted.tolerance
+        limits = np.inf if bounds is None else bounds.at / self.wanted.largest
         judged = difference
         if self.wanted.storage is not None:
             judged = np.where(are_neighbours(got, values, self.wanted.storage), 0.0, difference)
         worst = int((judged - np.minimum(tolerance, limits)).argmax())
         if judged[worst] > tolerance:
             return self._wrong(points[worst], values[worst], got[worst])
-        if bounds is not None and judged[worst] * self.wanted.largest > bounds[worst]:
-            return self._wrong(points[worst], values[worst], got[worst], float(bounds[worst]))
+        if bounds is not None and judged[worst] * self.wanted.largest > bounds.at[worst]:
+            return self._wrong(points[worst], values[worst], got[worst], float(bounds.at[worst]))
         return Error(float(difference.max()), math.sqrt(float(np.mean(difference**2))))
 
     def _wrong(
@@ -211,7 +224,7 @@ class PartChecker:
 def _unwritten(result: Array, storage: ScalarType | None) -> NDArray[np.bool_]:
     """A mask of the elements that hold the poison that the buffers were filled with."""
     if storage is not None:
-        return result == POISON[storage.name]
+        return is_poison(result, storage.name)
     if result.dtype == np.bool_:
         return result.view(np.uint8) > 1
     if result.dtype.kind == "f":

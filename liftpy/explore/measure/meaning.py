@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from liftpy.explore.measure.check import (
     Checker,
     Error,
     Expected,
+    Limits,
     PartChecker,
     Right,
 )
@@ -202,7 +203,9 @@ class Judge:
         self.wanted = wanted
         self.checker = Checker(wanted)
 
-    def judge(self, result: Any, bounds: ErrorBounds | None = None) -> Error | WrongResult:
+    def judge(
+        self, result: Any, bounds: ErrorBounds | Relative | None = None
+    ) -> Error | WrongResult:
         """The error of a result over all its components, or where it is wrong.
 
         `bounds` are those of the form of the program that computed it.
@@ -213,18 +216,39 @@ class Judge:
         return settled(self.meaning, self.wanted, found, bounds)
 
 
-def bounds_at(wanted: Sequence[Expected], bounds: ErrorBounds | None) -> tuple[Bounds, ...]:
+@dataclass(frozen=True)
+class Relative:
+    """The bound of a form that stores values in other types and has no a-priori bound.
+
+    It is relative to the largest value of a component, like a tolerance.
+    """
+
+    error: float
+
+
+def bounds_at(
+    wanted: Sequence[Expected], bounds: ErrorBounds | Relative | None
+) -> tuple[Bounds, ...]:
     """The bounds of each component at its points; none for numbers that are not floats."""
     if bounds is None:
         return ()
-    return tuple(
-        bounds.at(part.points, part.component) if part.values.dtype.kind == "f" else None
-        for part in wanted
-    )
+    return tuple(limits(part, bounds) for part in wanted)
+
+
+def limits(part: Expected, bounds: ErrorBounds | Relative) -> Bounds:
+    """The bounds of a component at its points; None for numbers that are not floats."""
+    if part.values.dtype.kind != "f":
+        return None
+    if isinstance(bounds, Relative):
+        return Limits(np.full(len(part.points), bounds.error * part.largest), alone=True)
+    return Limits(bounds.at(part.points, part.component), alone=bounds.stored > 0)
 
 
 def settled(
-    meaning: Meaning, wanted: tuple[Expected, ...], found: Right, bounds: ErrorBounds | None = None
+    meaning: Meaning,
+    wanted: tuple[Expected, ...],
+    found: Right,
+    bounds: ErrorBounds | Relative | None = None,
 ) -> Error | WrongResult:
     """The error of a result, or where it is wrong, after its doubts are compared with the meaning.
 
@@ -235,8 +259,8 @@ def settled(
     for doubt in found.doubts:
         meant = meaning.at(doubt.points, doubt.component)
         part = parts[doubt.component]
-        (limits,) = bounds_at([replace(part.wanted, points=doubt.points)], bounds) or (None,)
-        verdict = part.compare(doubt.got, doubt.points, meant, limits)
+        (own,) = bounds_at([replace(part.wanted, points=doubt.points)], bounds) or (None,)
+        verdict = part.compare(doubt.got, doubt.points, meant, own)
         if isinstance(verdict, WrongResult):
             return verdict
         largest = max(largest, verdict.largest)

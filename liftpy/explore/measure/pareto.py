@@ -1,4 +1,4 @@
-"""The front of two costs: the points that no other point beats, or that none clearly beats.
+"""The front of two or three costs: the points that none beats, or that none clearly beats.
 
 A campaign's front is always that of `clear_front`: `Campaign.pareto` computes it, and every table
 and plot of it states its `rule`.
@@ -6,9 +6,7 @@ and plot of it states its `rule`.
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from liftpy.explore.measure.samples import Interval
@@ -29,32 +27,49 @@ def front(points: Iterable[T], costs: Callable[[T], tuple[float, float]]) -> lis
     return best
 
 
-def clear_front(points: Iterable[T], costs: Callable[[T], tuple[Interval, float]]) -> list[T]:
+def clear_front(
+    points: Iterable[T], costs: Callable[[T], tuple[Interval, *tuple[float, ...]]]
+) -> list[T]:
     """The points that no other clearly dominates, sorted by the median of the first cost.
 
-    One point clearly dominates another if its second cost is no higher and the interval of its
-    first cost lies entirely below the other's. So points that may be behind only by noise are kept.
+    One point clearly dominates another if its other costs, one or several, are no higher and the
+    interval of its first cost lies entirely below the other's. So points that may be behind only by
+    noise are kept.
 
     >>> a, b, c = Interval(10, 9, 11), Interval(12, 10.5, 13), Interval(20, 18, 22)
     >>> [p[0].middle for p in clear_front([(c, 5), (b, 5), (a, 5)], costs=lambda p: p)]
     [10, 12]
     """
-    kept: list[T] = []
-    found = [(*costs(point), point) for point in points]
-    least = math.inf  # the lowest upper end of an interval among points of no higher second cost
-    for _, group in itertools.groupby(sorted(found, key=_second), key=_second):
-        alike = list(group)
-        least = min([least, *(span.high for span, _, _ in alike)])
-        kept += [point for span, _, point in alike if span.low <= least]
-    return sorted(kept, key=lambda point: (costs(point)[0].middle, costs(point)[1]))
+    found = [(costs(point), point) for point in points]
+    best: list[tuple[float, tuple[float, ...]]] = []  # upper ends of intervals, with other costs
+    for (span, *rest), _ in sorted(found, key=lambda one: one[0][0].high):
+        if not any(no_higher(other, rest) for _, other in best):
+            best.append((span.high, tuple(rest)))
+    kept = [
+        (span.middle, rest, point)
+        for (span, *rest), point in found
+        if not any(high < span.low and no_higher(other, rest) for high, other in best)
+    ]
+    return [point for _, _, point in sorted(kept, key=lambda one: one[:2])]
 
 
-def rule(axis: str, *, modelled: bool = False) -> str:
-    """A sentence that states which candidates are on the front of time and another figure.
+def no_higher(some: Sequence[float], others: Sequence[float]) -> bool:
+    """Whether none of some costs is higher than the other's."""
+    return all(one <= other for one, other in zip(some, others, strict=True))
+
+
+def rule(axis: str, *, modelled: bool = False, also: str | None = None) -> str:
+    """A sentence that states which candidates are on the front of time and one or two figures.
 
     >>> rule("peak")[:62]
     'A measured candidate is on the front unless another one with n'
     """
+    if also is not None:
+        return (
+            f"A measured candidate is on the front unless another one with no more {axis} and no "
+            f"more {also} (errors within a factor of 2 count as equal) is clearly faster: the 95 % "
+            "intervals of their median times do not overlap."
+        )
     if modelled:
         return (
             f"All times are modelled. A candidate is on the front unless another one with no more "
@@ -64,7 +79,3 @@ def rule(axis: str, *, modelled: bool = False) -> str:
         f"A measured candidate is on the front unless another one with no more {axis} is clearly "
         "faster: the 95 % intervals of their median times do not overlap."
     )
-
-
-def _second(found: tuple[Interval, float, T]) -> float:
-    return found[1]

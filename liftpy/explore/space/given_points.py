@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -43,12 +43,12 @@ def bank_in(settings: Mapping[str, Any]) -> Bank:
 class Made(Protocol):
     """Makes partitions of a program, with forms by the F(m, r) of a bank."""
 
-    def __call__(self, program: Program, bank: Bank = USUAL) -> tuple[Partition, ...]:
+    def __call__(self, program: Program, bank: Bank = USUAL) -> Iterable[Partition]:
         """The partitions."""
         ...
 
 
-def with_points(made: Made, bank: Bank) -> Callable[[Program], Sequence[Partition]]:
+def with_points(made: Made, bank: Bank) -> Callable[[Program], Iterable[Partition]]:
     """What makes the partitions of a program, with the points of a bank."""
     return partial(made, bank=bank) if bank.points else made
 

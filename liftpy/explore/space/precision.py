@@ -9,13 +9,16 @@ from fractions import Fraction
 
 from liftpy.errors import ArgumentRefused, plural
 from liftpy.rewrite.algorithms import Algorithm, algorithms_of
+from liftpy.rewrite.composition import Composition
 from liftpy.rewrite.partition import WINOGRAD, Partition
+from liftpy.rewrite.skeleton import Skeleton
+from liftpy.semantics.rounding import Unbounded, worst_path
 from liftpy.winograd.error import CHANNELS, above
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A form that is left out: its word of the choice `winograd`, and a sentence that says why."""
+    """Forms that are left out: a word of a choice, and a sentence that says why."""
 
     word: str
     why: str
@@ -24,10 +27,11 @@ class LeftOut:
 def within_error(
     made: Sequence[Partition], limit: float | None
 ) -> tuple[list[Partition], tuple[LeftOut, ...]]:
-    """The partitions whose uses of F(m, r) have bounds up to a limit, and the words of the others.
+    """The partitions whose error bounds are up to a limit, and the words of the others.
 
-    A bound is relative to the largest possible result of the convolution (`winograd/error.py`).
-    Forms that compute directly are always kept. ArgumentRefused if the limit is not 0 or more.
+    The bound of an F(m, r) is relative to the largest possible result of the convolution
+    (`winograd/error.py`), that of storing values in other types to the largest possible result of
+    the program. Other forms are always kept. ArgumentRefused if the limit is not 0 or more.
     """
     if limit is not None and not limit >= 0:
         raise ArgumentRefused(f"max_error={limit} is not an error: give 0 or more, or None")
@@ -38,11 +42,61 @@ def within_error(
     worst = {word: max(used, key=bounded) for word, used in used_by.items()}
     beyond = {word for word, used in worst.items() if bounded(used) > allowed}
     left = {word: used for word, used in worst.items() if word not in beyond}
+    coarse = {p.storage: bound for p in made if (bound := storage_bound(p)) > limit}
     return (
-        [p for p in made if dict(p.words).get(WINOGRAD) not in beyond],
-        tuple(
-            LeftOut(word, why(word, worst[word], limit, left)) for word in worst if word in beyond
+        [p for p in made if dict(p.words).get(WINOGRAD) not in beyond and p.storage not in coarse],
+        (
+            *(LeftOut(w, why(w, worst[w], limit, left)) for w in worst if w in beyond),
+            *(LeftOut(spelled(s), why_coarse(s, bound, limit)) for s, bound in coarse.items()),
         ),
+    )
+
+
+def storage_bound(form: Partition) -> float:
+    """The bound of the error of storing values in other types; infinite if there is none."""
+    if not form.storage:
+        return 0.0
+    try:
+        return worst_path(form.program).stored
+    except Unbounded:
+        return math.inf
+
+
+def other_meaning(skeleton: Skeleton) -> str | None:
+    """How a candidate's meaning differs from that of its program; None if it does not."""
+    partition = partition_of(skeleton)
+    if partition is None or not partition.storage:
+        return None
+    bound = storage_bound(partition)
+    size = "is not bounded" if math.isinf(bound) else f"is at most {bound:.3g} of the largest"
+    return (
+        f"another meaning: {spelled(partition.storage)} rounds what it stores, and the error "
+        f"{size}{'' if math.isinf(bound) else ' possible result'}"
+    )
+
+
+def partition_of(skeleton: Skeleton) -> Partition | None:
+    """The partition of a skeleton of several stages."""
+    lowering = skeleton.lowering
+    return lowering.partition if isinstance(lowering, Composition) else None
+
+
+def spelled(storage: tuple[tuple[str, str], ...]) -> str:
+    """The choices of a form that stores values in other types."""
+    return ", ".join(f"{name}={t}" for name, t in storage)
+
+
+def why_coarse(storage: tuple[tuple[str, str], ...], bound: float, limit: float) -> str:
+    """Why a form that stores values in other types is left out, and what would be accepted."""
+    if math.isinf(bound):
+        return (
+            f"{spelled(storage)} is left out: no bound is known for its error, since the program "
+            "computes more than sums, products and maxima of f32. Leave out the limit"
+        )
+    return (
+        f"{spelled(storage)} is left out: its error is bounded by {bound:.3g} of the largest "
+        f"possible result, and {limit:g} is allowed. Store fewer values, or in types with more "
+        f"bits, or allow an error of {bound:.3g}"
     )
 
 

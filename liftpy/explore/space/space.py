@@ -26,7 +26,8 @@ from liftpy.explore.space.settings import Fixed, Settings, is_number, spelled
 from liftpy.explore.space.units import in_list, units_of, with_words
 from liftpy.ir.expr import Program
 from liftpy.language.entry import entry
-from liftpy.rewrite.partition import WINOGRAD, Partition, partitions
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import WINOGRAD, Partition
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 
 
@@ -81,7 +82,7 @@ class Space:
         memory_limit: int | None = None,
         max_error: float | None = None,
         fixed: Fixed | None = None,
-        made: Callable[[Program], Sequence[Partition]] = partitions,
+        made: Callable[[Program], Iterable[Partition]] = partitions,
     ) -> Space:
         """The space of a program on a device: all its partitions, lowered by these families.
 
@@ -90,7 +91,7 @@ class Space:
         bound exceeds `max_error`. Partitions that do not have the words in `fixed` are not derived;
         `asking` applies the other settings.
         """
-        forms, left_out = within_error(made(program), max_error)
+        forms, left_out = within_error(tuple(made(program)), max_error)
         forms = with_words(forms, fixed or {})
         found = [*units_of(device, forms, families=families, memory_limit=memory_limit)]
         members = tuple(unit for unit in found if isinstance(unit, Member))

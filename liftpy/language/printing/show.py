@@ -455,6 +455,10 @@ def show(
     """A program as text; `known` functions are not defined in it, and `words` name primitives."""
     printer = Printer(words, canonical=canonical)
     lines = show_sizes(program)
+    lines += [
+        f"storage {show_name(name)}: {', '.join(map(str, types))}"
+        for name, types in program.storage
+    ]
     defined: dict[str, UserFun] = {}
     for fun in functions(program.body.body):
         if defined.setdefault(fun.name, fun) != fun:

@@ -36,6 +36,7 @@ from liftpy.language.text.syntax import (
     Project,
     ScalarSyntax,
     SizeSyntax,
+    StorageSyntax,
     Syntax,
     Truth,
     TupleSyntax,
@@ -104,7 +105,7 @@ def allowed(terminals: set[str]) -> str:
     """The terminals that are allowed, as text."""
     rest = terminals - {"QUOTED", "CARETS"}
     if "NAME" in rest:
-        rest -= {"SIZE"}  # here `size` would be a name, not a declaration
+        rest -= {"SIZE", "STORAGE"}  # here these would be names, not declarations
     said: list[str] = []
     for kind, word in KINDS:
         if kind <= rest:
@@ -251,9 +252,12 @@ class NodeBuilder:
         *declarations, definition = branches(node)
         sizes: list[SizeSyntax] = []
         funs: list[FunSyntax] = []
+        storage: list[StorageSyntax] = []
         for declaration in declarations:
             if declaration.data == "fun":
                 funs.append(self.fun(declaration))
+            elif declaration.data == "storage":
+                storage.append(self.storage(declaration))
             else:
                 sizes += self.sizes(declaration)
         name, *params, body = branches(definition)
@@ -264,6 +268,14 @@ class NodeBuilder:
             self.name(name).name,
             self.formals(params),
             self.expr(body),
+            tuple(storage),
+        )
+
+    def storage(self, node: Branch) -> StorageSyntax:
+        """`storage w: bf16, flyte16`."""
+        value, *types = (self.name(child) for child in branches(node))
+        return StorageSyntax(
+            place(node), value.name, tuple(ScalarSyntax(t.place, t.name) for t in types)
         )
 
     def sizes(self, node: Branch) -> list[SizeSyntax]:

@@ -12,16 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from liftpy.errors import InternalError, SyntaxRefused
+from liftpy.errors import InternalError, LiftError, SyntaxRefused
 from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun
 from liftpy.ir.nat import var
+from liftpy.ir.storing import with_storage
+from liftpy.ir.types import ScalarType
 from liftpy.language.embedded.prelude import PRELUDE
 from liftpy.language.printing import show as printing
 from liftpy.language.printing.show import WIDTH
 from liftpy.language.text.call_elaborator import WORDS
 from liftpy.language.text.elaborator import Elaborator, Scope
 from liftpy.language.text.parse import parse_expr, parse_program
-from liftpy.language.text.syntax import Formal, FunSyntax, ProgramSyntax, SizeSyntax
+from liftpy.language.text.syntax import Formal, FunSyntax, ProgramSyntax, SizeSyntax, StorageSyntax
 from liftpy.source.spans import Source
 
 AGAIN = "remove one, or rename it"
@@ -73,7 +75,22 @@ class ProgramElaborator(Elaborator):
         scope: Scope = {p.name: (p,) for p in params}
         body = Lambda(params, self.closed(self.value(node.body, scope)))
         constants = frozenset(p.name for p in node.params if p.constant)
-        return Program(node.name, body, constants, self.spans(node, body.body))
+        program = Program(node.name, body, constants, self.spans(node, body.body))
+        for declared in node.storage:
+            program = self.stored(program, declared)
+        return program
+
+    def stored(self, program: Program, node: StorageSyntax) -> Program:
+        """The program with one more declaration of storage."""
+        if node.name in dict(program.storage):
+            what = f"the storage of `{node.name}` is declared twice"
+            raise self.refuse(SyntaxRefused, what, node, "write one list of types")
+        types = [t for s in node.types for t in (self.type(s),) if isinstance(t, ScalarType)]
+        try:
+            return with_storage(program, {node.name: types})
+        except LiftError as error:
+            what, *why = str(error).split("\n  ")
+            raise self.refuse(type(error), what, node, *why) from None
 
     def declare(self, node: SizeSyntax) -> None:
         """Declare a size."""

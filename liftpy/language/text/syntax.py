@@ -181,6 +181,14 @@ class SizeSyntax(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class StorageSyntax(Node):
+    """`storage w: bf16, flyte16`."""
+
+    name: str
+    types: tuple[ScalarSyntax, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LawSyntax(Node):
     """`associative`, or `neutral 0`."""
 
@@ -207,6 +215,7 @@ class ProgramSyntax(Node):
     name: str
     params: tuple[Formal, ...]
     body: Syntax
+    storage: tuple[StorageSyntax, ...] = ()
 
 
 def names_in(node: object) -> Iterator[Name]:

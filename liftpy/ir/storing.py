@@ -1,0 +1,78 @@
+"""The values of a program that may be stored in fewer bits, by the user's declaration.
+
+A declaration `storage w: bf16` permits a change of meaning: a candidate may round the value `w` to
+the type where it stores it. The error has a bound, which follows the type. Without declarations,
+every value is stored as it is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from liftpy.errors import TypeRefused, UnknownName
+from liftpy.ir.expr import Expr, FunCall, Lambda, Program, Tuple
+from liftpy.ir.types import STORAGE, ArrayType, ScalarType, Type
+
+Storage = Mapping[str, Sequence[ScalarType]]
+"""The types in which a value may be stored, by its name."""
+
+
+def storable(program: Program) -> dict[str, Type]:
+    """The values that can have a declaration: parameters, and values that a `let` names.
+
+    A `let` inside a function names a value for each of the function's calls, which is not stored.
+    """
+    return {p.name: p.type for p in program.params} | dict(named(program.body.body))
+
+
+def named(expr: Expr) -> Iterator[tuple[str, Type]]:
+    """The variables of the lets outside functions, with their types."""
+    match expr:
+        case Tuple(elements):
+            for element in elements:
+                yield from named(element)
+        case FunCall(fun, args):
+            for arg in args:
+                yield from named(arg)
+            if isinstance(fun, Lambda):
+                yield from ((p.name, p.type) for p in fun.params)
+                yield from named(fun.body)
+        case _:
+            return
+
+
+def with_storage(program: Program, storage: Storage) -> Program:
+    """The program with declarations; UnknownName or TypeRefused for one that has no meaning."""
+    known = storable(program)
+    for name, types in storage.items():
+        if name not in known:
+            raise UnknownName(
+                f"{program.name} has no value '{name}' to store\n"
+                f"  its parameters and named values are {', '.join(known)}"
+            )
+        check_types(program, name, known[name], types)
+    merged = {**dict(program.storage), **{n: tuple(dict.fromkeys(t)) for n, t in storage.items()}}
+    kept = tuple((name, types) for name, types in merged.items() if types)
+    return replace(program, storage=kept)
+
+
+def check_types(program: Program, name: str, t: Type, types: Sequence[ScalarType]) -> None:
+    """Refuse types in which a value cannot be stored."""
+    scalar = t
+    while isinstance(scalar, ArrayType):
+        scalar = scalar.element
+    fitting = [str(s) for s, base in STORAGE.items() if base == scalar]
+    if not isinstance(t, ArrayType) or not fitting:
+        raise TypeRefused(
+            f"{name} of {program.name} cannot be stored in another type: it is {t}\n"
+            "  only arrays of f32 or f64 can\n"
+            "  give the storage of another value"
+        )
+    for wanted in types:
+        if STORAGE.get(wanted) != scalar:
+            raise TypeRefused(
+                f"{name} of {program.name} cannot be stored as {wanted}\n"
+                f"  its elements are {scalar}, which {wanted} does not store\n"
+                f"  use one of {', '.join(fitting)}"
+            )

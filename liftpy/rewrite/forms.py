@@ -1,0 +1,125 @@
+"""The forms of a program: its partitions, and those with narrower storage and by F(m, r)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from liftpy.errors import ConstraintRefused
+from liftpy.ir.expr import Program
+from liftpy.ir.storing import storable
+from liftpy.ir.types import ScalarType, scalars
+from liftpy.rewrite.bank import USUAL, Bank
+from liftpy.rewrite.cuts import is_unambiguous
+from liftpy.rewrite.narrowed import narrowed
+from liftpy.rewrite.partition import STORED, Partition, direct, other_algorithms
+
+MOST_STORED = 32
+"""The most combinations of types; with more, a form stores one value in another type, or all."""
+
+
+def partitions(program: Program, bank: Bank = USUAL) -> tuple[Partition, ...]:
+    """Every way to cut a program into stages, the one with the fewest stages first.
+
+    At most one of the cuts fused into a stage may have elements that its reader computes more than
+    once. Forms that store values in the types that the program declares follow. Forms of the
+    program by the F(m, r) of a bank come last; their cuts are all stored, or the transformed tiles
+    and the products of all correlations are held.
+    ConstraintRefused for a program with open sizes: the choices depend on their numbers.
+    """
+    return tuple(in_turn(program, bank))
+
+
+def in_turn(program: Program, bank: Bank = USUAL) -> Iterator[Partition]:
+    """The same one by one: forms by F(m, r), most of the work, are made when they are reached."""
+    yield from as_declared(program)
+    yield from other_forms(program, bank)
+
+
+def as_declared(program: Program) -> Iterator[Partition]:
+    """The partitions that compute directly and store values in the types of the program."""
+    return (in_full(form, program) for form in direct(program))
+
+
+def other_forms(program: Program, bank: Bank = USUAL) -> Iterator[Partition]:
+    """Those that store values in other types, and those by the F(m, r) of a bank."""
+    yield from (in_full(form, program) for form in stored_forms(program))
+    yield from (in_full(form, program) for form in other_algorithms(program, bank))
+
+
+def in_full(form: Partition, program: Program) -> Partition:
+    """A form with a word for each declared value: the type in which it is stored.
+
+    A cut that is stored as it is computed keeps its own word.
+    """
+    known, types = dict(form.words), storable(program)
+    more = tuple(
+        (name, str(*{*scalars(types[name])})) for name, _ in program.storage if name not in known
+    )
+    if not more:
+        return form
+    stages = form.stages
+    if form.is_whole:
+        stages = tuple(replace(s, within=(*more, *s.within)) for s in stages)
+    return replace(form, words=(*more, *form.words), stages=stages)
+
+
+@lru_cache(maxsize=64)
+def stored_forms(program: Program) -> tuple[Partition, ...]:
+    """The forms that store values in declared types. They compute directly.
+
+    The values are stages: those that depend on constants alone belong to the prepare phase, and
+    what packs them reads the stored numbers.
+    """
+    for name, _ in program.storage:
+        if not is_unambiguous(name):
+            raise ConstraintRefused(
+                f"the storage of {name} cannot be a choice of {program.name}\n"
+                "  a setting of the compiler has the same name\n"
+                f"  rename the value, for example {name}_"
+            )
+    found = [form for stored in combinations(program) for form in storing(program, stored)]
+    return tuple(sorted(found, key=lambda made: len(made.stages)))
+
+
+def combinations(program: Program) -> Iterator[dict[str, ScalarType]]:
+    """The values that a form stores in another type, each with its type."""
+    each = [[None, *types] for _, types in program.storage]
+    count = 1
+    for types in each:
+        count *= len(types)
+    if count > MOST_STORED:
+        yield from ({name: t} for name, types in program.storage for t in types)
+        first = [types[0] for _, types in program.storage]
+        yield dict(zip((name for name, _ in program.storage), first, strict=True))
+        return
+    for chosen in itertools.product(*each):
+        pairs = zip(program.storage, chosen, strict=True)
+        stored = {name: t for (name, _), t in pairs if t is not None}
+        if stored:
+            yield stored
+
+
+def storing(program: Program, stored: Mapping[str, ScalarType]) -> Iterator[Partition]:
+    """The partitions of a program that stores these values, in which they are stages."""
+    form, variables = narrowed(program, stored)
+    chosen = tuple((name, str(t)) for name, t in stored.items())
+    copies = {variables[name] for name in stored if name in program.constants}
+    for made in direct(form):
+        words = dict(made.words)
+        stages = {stage.name for stage in made.stages}
+        own = variables.values()
+        if not stages.issuperset(own) or any(words.get(name, STORED) != STORED for name in own):
+            continue
+        rest = tuple((name, word) for name, word in made.words if name not in own)
+        yield replace(
+            made,
+            words=(*chosen, *rest),
+            stages=tuple(
+                replace(s, within=(*chosen, *s.within), prepared_copy=s.name in copies)
+                for s in made.stages
+            ),
+            storage=chosen,
+        )

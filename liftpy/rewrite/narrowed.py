@@ -1,0 +1,150 @@
+"""A program with some of its values stored in other types, as the user permits.
+
+This is a change of meaning within a bound, not a rule: a number that is stored and read again is
+rounded. The resulting program contains the conversions, so its own meaning has the rounding, and
+everything that is derived from it is derived by rules. Where a stored value is moved, its elements
+keep their type; where it is computed with, they are converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from liftpy.errors import LiftError
+from liftpy.ir.expr import (
+    Expr,
+    FunCall,
+    Get,
+    Lambda,
+    Param,
+    Primitive,
+    Program,
+    ScalarOp,
+    Tuple,
+    UserFun,
+    call,
+    fresh,
+)
+from liftpy.ir.types import STORAGE, ArrayType, ScalarType, TupleType, Type, scalars
+from liftpy.ir.walk import bound_names
+from liftpy.primitives import AnyMap, Map
+
+Env = Mapping[Param, Expr]
+
+
+def narrowed(program: Program, stored: Mapping[str, ScalarType]) -> tuple[Program, dict[str, str]]:
+    """The program that stores values in these types, and the variable of each stored array.
+
+    A parameter keeps its type: an array with its numbers in the other type is bound by a `let`
+    around the program.
+    """
+    body = program.body.body
+    taken = {p.name for p in program.params} | bound_names(body)
+    env: dict[Param, Expr] = {}
+    copies: list[tuple[Param, Expr]] = []
+    variables = {name: name for name in stored}
+    for param in program.params:
+        if param.name in stored:
+            value = converted(param, stored[param.name])
+            variables[param.name] = fresh(f"{param.name}_{stored[param.name]}", taken)
+            taken.add(variables[param.name])
+            copy = Param(variables[param.name], value.type)
+            copies.append((copy, value))
+            env[param] = copy
+    named = {n: t for n, t in stored.items() if all(p.name != n for p in program.params)}
+    result = as_type(reading(body, env, named), body.type)
+    for copy, value in reversed(copies):
+        result = call(Lambda((copy,), result), value)
+    return replace(program, body=Lambda(program.params, result), storage=()), variables
+
+
+def reading(expr: Expr, env: Env, named: Mapping[str, ScalarType]) -> Expr:
+    """An expression that reads stored values; its own elements are stored ones if it moves them.
+
+    `env` has the stored variables; `named` has the storage of values that a `let` will name.
+    """
+    if isinstance(expr, Param):
+        return env.get(expr, expr)
+    if isinstance(expr, Tuple):
+        return Tuple(tuple(reading(e, env, named) for e in expr.elements))
+    if not isinstance(expr, FunCall) or (not named and expr.free.isdisjoint(env)):
+        return expr
+    fun = expr.fun
+    args = tuple(reading(a, env, named) for a in expr.args)
+    if isinstance(fun, Lambda):
+        values = tuple(
+            converted(as_type(a, p.type), named[p.name]) if p.name in named else a
+            for a, p in zip(args, fun.params, strict=True)
+        )
+        return call(function(fun, tuple(v.type for v in values), env, named), *values)
+    moves = isinstance(fun, AnyMap) or (isinstance(fun, Primitive) and fun.function is None)
+    if isinstance(fun, Primitive) and moves and not isinstance(fun, ScalarOp):
+        try:
+            return through(fun, args, env)
+        except LiftError:  # it takes no elements of these types: a border of any number, a concat
+            pass
+    wanted = fun.params if isinstance(fun, UserFun) else expr.args
+    plain = tuple(as_type(a, w.type) for a, w in zip(args, wanted, strict=True))
+    if isinstance(fun, Primitive):
+        return through(fun, plain, env)
+    return call(fun, *plain)
+
+
+def through(fun: Primitive, args: tuple[Expr, ...], env: Env) -> Expr:
+    """A call of a primitive on arguments that may be stored ones; LiftError if it takes none."""
+    own = fun.function
+    if own is None:
+        return call(fun, *args)
+    types = fun.parameter_types(*(a.type for a in args))
+    made = function(own, types, env, {})
+    if not isinstance(fun, AnyMap):
+        made = Lambda(made.params, as_type(made.body, own.body.type))
+    return call(replace(fun, f=made), *args)
+
+
+def function(
+    f: Lambda, types: tuple[Type, ...], env: Env, named: Mapping[str, ScalarType]
+) -> Lambda:
+    """A function with parameters of other types, which reads stored values."""
+    outer = {p: e for p, e in env.items() if p in f.body.free and p not in f.params}
+    read = {name for e in outer.values() for name in (p.name for p in e.free)}
+    params = tuple(
+        Param(fresh(p.name, read) if p.name in read else p.name, t)
+        for p, t in zip(f.params, types, strict=True)
+    )
+    own = {p: q for p, q in zip(f.params, params, strict=True) if p != q}
+    return Lambda(params, reading(f.body, {**outer, **own}, named))
+
+
+# --- conversions --------------------------------------------------------------------------------
+
+
+def as_type(expr: Expr, wanted: Type) -> Expr:
+    """An expression with its stored numbers converted to the type that they are computed in."""
+    t = expr.type
+    if t == wanted or not has_stored(t):
+        return expr
+    if isinstance(t, ArrayType) and isinstance(wanted, ArrayType):
+        element = Param("v", t.element)
+        return FunCall(Map(Lambda((element,), as_type(element, wanted.element))), (expr,))
+    if isinstance(t, TupleType) and isinstance(wanted, TupleType):
+        pairs = enumerate(wanted.elements)
+        return Tuple(tuple(as_type(FunCall(Get(k), (expr,)), w) for k, w in pairs))
+    return FunCall(ScalarOp(str(wanted)), (expr,))
+
+
+def has_stored(t: Type) -> bool:
+    """Whether a type has numbers of a storage type."""
+    return not STORAGE.keys().isdisjoint(scalars(t))
+
+
+def converted(expr: Expr, scalar: ScalarType) -> Expr:
+    """An array with its numbers converted to a scalar type, as they are computed by a map."""
+    if isinstance(expr, FunCall) and isinstance(expr.fun, Map):
+        f = expr.fun.f
+        return call(Map(Lambda(f.params, converted(f.body, scalar))), *expr.args)
+    if isinstance(expr.type, ArrayType):
+        element = Param("v", expr.type.element)
+        return FunCall(Map(Lambda((element,), converted(element, scalar))), (expr,))
+    return FunCall(ScalarOp(str(scalar)), (expr,))
