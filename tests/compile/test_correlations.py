@@ -11,7 +11,8 @@ import pytest
 import liftpy as lp
 from liftpy.compile import Kernel
 from liftpy.explore.exploring import space_of
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.algorithms import algorithms_of

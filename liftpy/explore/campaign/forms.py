@@ -11,7 +11,7 @@ from liftpy.deadline import Deadline
 from liftpy.explore.space.plainest import PLAIN
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.rewrite.partition import Partition, direct, other_algorithms, partitions
 
 DERIVING = "deriving the program's forms"

@@ -16,7 +16,8 @@ from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.meaning import Meaning, allowed, bounds_at, expected, narrowed, settled
 from liftpy.explore.measure.messages import Inspected, Setup, Stored, StoredValue
 from liftpy.explore.measure.outcome import WrongResult
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.walk import at, replace_at
 from liftpy.kernels.chain import chain
 from liftpy.opencl.generate import buffer_names, stored_names

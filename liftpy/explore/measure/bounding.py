@@ -17,7 +17,8 @@ from typing import Any
 from liftpy.errors import TransformRefused
 from liftpy.explore.measure.check import Bounds, Expected
 from liftpy.explore.measure.meaning import bounds_at
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.rewrite.algorithms import algorithms_of
 from liftpy.rewrite.composition import Composition
 from liftpy.rewrite.partition import Partition

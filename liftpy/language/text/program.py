@@ -13,8 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from liftpy.errors import InternalError, SyntaxRefused
-from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda, Law, UserFun
 from liftpy.ir.nat import var
+from liftpy.ir.program import Program
 from liftpy.language.embedded.prelude import PRELUDE
 from liftpy.language.printing import show as printing
 from liftpy.language.printing.show import WIDTH

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.walk import at
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import block_of, cut_of
