@@ -28,7 +28,7 @@ from report import table
 import liftpy as lp
 from liftpy.boards.live import BATCH, Board
 from liftpy.explore.exploring import explore
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from tests.boards import loopback
 
 MOST = 1.2

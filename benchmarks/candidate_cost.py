@@ -28,7 +28,7 @@ from typing import TypeVar
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import of_stage

@@ -17,7 +17,7 @@ import numpy as np
 from prefetch import events, numbers, over
 from turns import timed_alternately
 
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session

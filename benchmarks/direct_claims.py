@@ -54,7 +54,7 @@ from liftpy.explore.search import SEARCHES, Trial, named
 from liftpy.explore.space.member import Drawing, everything
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.survey import orders_and_layouts, unpruned
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate

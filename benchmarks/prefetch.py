@@ -22,7 +22,7 @@ from turns import Figures, timed_alternately
 
 import liftpy as lp
 from liftpy.errors import LiftError
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session

@@ -31,7 +31,7 @@ from cases import PROGRAMS, Case
 from turns import timed_alternately, turn
 
 import liftpy as lp
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 from liftpy.rewrite.forms import partitions

@@ -48,8 +48,8 @@ from liftpy.explore.measure.outcome import KINDS
 from liftpy.explore.space.candidate import program_text
 from liftpy.explore.space.space import Space
 from liftpy.ir.constraint import divides
-from liftpy.ir.expr import Program
 from liftpy.ir.nat import var
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate

@@ -19,7 +19,9 @@ import numpy as np
 from prefetch import events
 from turns import timed_alternately
 
-from liftpy.ir.expr import Expr, Lambda, Program
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.loaded import Loaded

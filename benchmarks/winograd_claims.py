@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (

@@ -31,8 +31,10 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.explore.space.space import Space
     from liftpy.explore.space.version import VERSION as __version__
     from liftpy.gradient.program import gradient
-    from liftpy.ir.expr import Expr, Program, UserFun
+    from liftpy.ir.expr import Expr
+    from liftpy.ir.function import UserFun
     from liftpy.ir.nat import Nat
+    from liftpy.ir.program import Program
     from liftpy.ir.types import BF16 as bf16
     from liftpy.ir.types import BINARY16 as binary16
     from liftpy.ir.types import BOOL as boolean
@@ -362,10 +364,10 @@ _HOMES = {
     "Nat": "liftpy.ir.nat:Nat",
     "Network": "liftpy.networks.network:Network",
     "Plan": "liftpy.networks.plan:Plan",
-    "Program": "liftpy.ir.expr:Program",
+    "Program": "liftpy.ir.program:Program",
     "Space": "liftpy.explore.space.space:Space",
     "Type": "liftpy.ir.types:Type",
-    "UserFun": "liftpy.ir.expr:UserFun",
+    "UserFun": "liftpy.ir.function:UserFun",
     "__version__": "liftpy.explore.space.version:VERSION",
     "array": f"{_WORDS}:array_type",
     "at_sizes": "liftpy.semantics.sizes:at_sizes",

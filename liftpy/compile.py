@@ -13,7 +13,7 @@ from liftpy.explore.exploring import candidate_of, space_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.devices import find_device

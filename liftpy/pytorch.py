@@ -16,7 +16,8 @@ from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
 from liftpy.explore.optional import needing
 from liftpy.gradient.program import gradient, variables
-from liftpy.ir.expr import Param, Program
+from liftpy.ir.expr import Param
+from liftpy.ir.program import Program
 from liftpy.ir.types import FLOATS, ArrayType, TupleType, Type, scalars
 from liftpy.language.entry import entry
 

@@ -22,7 +22,7 @@ from liftpy.constraints.device import Device
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import show
 from liftpy.loops.bounds import bounds
 from liftpy.loops.lower import LoopKernel

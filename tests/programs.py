@@ -13,19 +13,12 @@ from collections.abc import Callable
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Lambda,
-    Literal,
-    Param,
-    Primitive,
-    Program,
-    Tuple,
-    UserFun,
-    call,
-)
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.nat import least, nat, var
+from liftpy.ir.primitive import Primitive
+from liftpy.ir.program import Program
 from liftpy.ir.types import (
     F32,
     I32,

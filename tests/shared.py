@@ -42,7 +42,7 @@ from liftpy.explore.measure.messages import Ready, Unfit
 from liftpy.explore.measure.process import Process
 from liftpy.explore.measure.reference import Reference
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import show
 from liftpy.opencl.session import Session
 from liftpy.rewrite.bank import Prove

@@ -4,7 +4,7 @@ from functools import cache
 
 from liftpy.constraints.device import Device
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.skeleton import Skeleton
 

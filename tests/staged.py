@@ -13,7 +13,7 @@ from liftpy.constraints.device import Device
 from liftpy.constraints.draw import Space
 from liftpy.constraints.stages import around_each
 from liftpy.explore.space.candidate import Candidate
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.rewrite.composition import Derived, composed, form_once, of_stage
 from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.partition import Partition, Stage

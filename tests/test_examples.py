@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from liftpy.constraints.device import Device
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse, show
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.sizes import at_arrays, at_sizes

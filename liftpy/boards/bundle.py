@@ -35,7 +35,7 @@ from liftpy.explore.measure.reference import MODULE
 from liftpy.explore.space.candidate import Candidate
 from liftpy.files.naming import file_names
 from liftpy.files.writing import write_files
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.types import STORAGE, components
 from liftpy.ir.walk import scalars_in
 from liftpy.language.text.program import parse

@@ -24,8 +24,8 @@ from liftpy.explore.measure.outcome import KINDS, Outcome, counts
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.given_points import proved
 from liftpy.explore.space.version import VERSION
-from liftpy.ir.expr import Program
 from liftpy.ir.open_sizes import size_ranges
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate

@@ -26,7 +26,7 @@ from liftpy.explore.measure.outcome import (
     WrongResult,
 )
 from liftpy.explore.measure.samples import History, farthest
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.types import components
 from liftpy.opencl.kernel import Module
 

@@ -20,7 +20,7 @@ from liftpy.cli.loading import load
 from liftpy.cli.options import sizes, storage_types
 from liftpy.errors import ArgumentRefused, LiftError, UnknownName
 from liftpy.files.reading import MIB, opened, read_text
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.memory import available
 from liftpy.semantics.sizes import at_sizes, parse
 from liftpy.semantics.storage import with_storage

@@ -31,8 +31,9 @@ from liftpy.explore.space.member import Member
 from liftpy.explore.space.precision import other_meaning
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Expr, Program
+from liftpy.ir.expr import Expr
 from liftpy.ir.open_sizes import size_ranges
+from liftpy.ir.program import Program
 from liftpy.kernels.chain import Kernel
 from liftpy.language.text.program import show as program_text
 from liftpy.language.text.program import show_expr

@@ -13,7 +13,7 @@ from rich.table import Table
 from liftpy.cli.options import ChannelsOption, JsonFlag, SizeOption, sizes
 from liftpy.cli.screen import say, show, show_json
 from liftpy.errors import NetworkRefused, UnknownName, a_few, plural
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import show as program_text
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.network import Network, network

@@ -12,8 +12,8 @@ import typer
 from liftpy.cli.options import JsonFlag
 from liftpy.cli.screen import say, show_json
 from liftpy.errors import UnknownName
-from liftpy.ir.expr import Primitive
 from liftpy.ir.operators import OPERATORS
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import SCALARS
 from liftpy.language.embedded import lang
 from liftpy.language.embedded.lang import PRELUDE

@@ -44,8 +44,8 @@ from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.report.wording import in_bytes, in_time
 from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.files.writing import write_file, write_files
-from liftpy.ir.expr import Program
 from liftpy.ir.open_sizes import size_ranges
+from liftpy.ir.program import Program
 from liftpy.ir.types import components
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module

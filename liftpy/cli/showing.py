@@ -24,7 +24,10 @@ from liftpy.cli.options import (
     settings_and_lists,
 )
 from liftpy.cli.screen import say, show_json
-from liftpy.ir.expr import Expr, FunCall, Primitive, Program
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.primitive import Primitive
+from liftpy.ir.program import Program
 from liftpy.ir.walk import children
 from liftpy.language.printing.spelling import show_type
 from liftpy.language.text.program import show as program_text

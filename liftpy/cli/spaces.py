@@ -12,7 +12,7 @@ from liftpy.explore.exploring import candidate_of, space_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.opencl.devices import devices, find_device
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from liftpy.constraints.system import MEMORY_LIMIT
-from liftpy.ir.expr import FunCall, Primitive
+from liftpy.ir.call import FunCall
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.walk import every_part
 from liftpy.primitives import (
     IterateSeq,

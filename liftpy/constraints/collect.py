@@ -17,10 +17,15 @@ from liftpy.constraints.length import length
 from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.errors import InternalError
 from liftpy.ir.by_identity import by_identity
+from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint, at_most
-from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Program
-from liftpy.ir.nat import ONE, ZERO, Atom, Monomial, Nat, product
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Lambda
+from liftpy.ir.nat import ONE, ZERO, Nat, product
 from liftpy.ir.place import asker
+from liftpy.ir.polynomial import Atom, Monomial
+from liftpy.ir.primitive import Primitive, function_of
+from liftpy.ir.program import Program
 from liftpy.ir.types import (
     EXTENSIONS,
     ArrayType,
@@ -30,7 +35,7 @@ from liftpy.ir.types import (
     components,
     size_bytes,
 )
-from liftpy.ir.walk import children, every_part, function_of, scalars_in, top_down
+from liftpy.ir.walk import children, every_part, scalars_in, top_down
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.primitives import (
     AnyIterate,

@@ -28,6 +28,7 @@ from liftpy.ir.expr import (
     UserFun,
 )
 from liftpy.ir.nat import ZERO, Nat, NatLike, nat, var
+from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses, used_often

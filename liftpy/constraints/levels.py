@@ -22,7 +22,8 @@ from liftpy.constraints.system import (
 )
 from liftpy.deadline import MANY, checked
 from liftpy.ir.constraint import AtMost, Constraint, Divides, Equal, OneOf, Unequal
-from liftpy.ir.nat import Atom, Monomial, Nat, Var, atom, nat
+from liftpy.ir.nat import Nat, Var, atom, nat
+from liftpy.ir.polynomial import Atom, Monomial
 from liftpy.rewrite.skeleton import Parameter
 
 

@@ -30,7 +30,7 @@ from liftpy.explore.space.member import Drawn, Member, everything, subseed
 from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.pipeline import collection_paused
 from liftpy.semantics.storage import StorageLike

@@ -6,19 +6,11 @@ zeros. The sum of such cotangents over the elements of a map is one reduction by
 
 from __future__ import annotations
 
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Get,
-    Lambda,
-    Literal,
-    ScalarOp,
-    Tuple,
-    UserFun,
-    apply,
-    call,
-)
+from liftpy.ir.call import FunCall, apply, call
+from liftpy.ir.expr import Expr, Literal, Tuple
+from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.nat import ONE
+from liftpy.ir.primitive import Get, ScalarOp
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives import Join, Map, ReduceByIndex, Repeat, Zip
 

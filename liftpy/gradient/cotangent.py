@@ -14,7 +14,10 @@ from typing import TypeAlias
 from liftpy.errors import InternalError
 from liftpy.gradient.bins import merged_bins
 from liftpy.gradient.derivatives import guard, guarded
-from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Layout, Literal, Tuple, call
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr, Literal, Tuple
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Get, Layout
 from liftpy.ir.types import FLOATS, ArrayType, ScalarType, TupleType, Type, scalars
 from liftpy.language.embedded.functions import bind, eta
 from liftpy.language.embedded.operations import operate

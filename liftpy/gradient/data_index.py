@@ -11,20 +11,10 @@ from liftpy.gradient.bins import addend, one_pair, zeros
 from liftpy.gradient.cotangent import Cotangent, added, float_leaves, from_leaves, leaves, mapped
 from liftpy.gradient.refusal import NoDerivative
 from liftpy.gradient.scope import Pull, Scope
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Get,
-    Lambda,
-    Param,
-    Primitive,
-    ScalarOp,
-    Tuple,
-    UserFun,
-    call,
-    function_of,
-    substitute,
-)
+from liftpy.ir.call import FunCall, call, substitute
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Lambda, UserFun
+from liftpy.ir.primitive import Get, Primitive, ScalarOp, function_of
 from liftpy.ir.types import FLOATS, INTEGERS, Type
 from liftpy.ir.walk import every_part
 from liftpy.language.embedded.functions import bind

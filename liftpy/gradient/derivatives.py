@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from liftpy.ir.expr import Expr, FunCall, Literal, ScalarOp
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Literal
+from liftpy.ir.primitive import ScalarOp
 from liftpy.language.embedded.operations import operate
 
 Derivative: TypeAlias = Callable[[Expr, tuple[Expr, ...], Expr], "tuple[Expr | None, ...]"]

@@ -19,18 +19,9 @@ from liftpy.gradient.cotangent import (
     summed,
 )
 from liftpy.gradient.scope import Scope, ordered
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Lambda,
-    Literal,
-    Param,
-    Tuple,
-    apply,
-    call,
-    fresh,
-    substitute,
-)
+from liftpy.ir.call import FunCall, apply, call, fresh, substitute
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import F32, TupleType, Type
 from liftpy.language.embedded.functions import bind

@@ -40,20 +40,10 @@ from liftpy.gradient.elements import (
 )
 from liftpy.gradient.layouts import indices
 from liftpy.gradient.scope import Pull, Scope, function_scope
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Lambda,
-    Literal,
-    Param,
-    Primitive,
-    ScalarOp,
-    Tuple,
-    UserFun,
-    apply,
-    call,
-    fresh,
-)
+from liftpy.ir.call import FunCall, apply, call, fresh
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda, UserFun
+from liftpy.ir.primitive import Primitive, ScalarOp
 from liftpy.ir.types import I32, Type
 from liftpy.language.embedded.functions import bind
 from liftpy.language.embedded.operations import operate

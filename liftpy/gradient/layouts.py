@@ -21,8 +21,10 @@ from liftpy.gradient.cotangent import (
 from liftpy.gradient.data_index import adding
 from liftpy.gradient.refusal import NoDerivative
 from liftpy.gradient.scope import Pull, Scope
-from liftpy.ir.expr import Expr, FunCall, Get, Layout, Param, call
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import Nat
+from liftpy.ir.primitive import Get, Layout
 from liftpy.ir.types import I32, ArrayType, TupleType, Type
 from liftpy.language.embedded.functions import bind
 from liftpy.primitives import Concat, Drop, Gather, Generate, Repeat, SplitAt, Take, Unzip, Zip

@@ -11,8 +11,12 @@ from liftpy.gradient.refusal import NoDerivative
 from liftpy.gradient.reverse import pull
 from liftpy.gradient.scope import Scope
 from liftpy.gradient.simplify import simplified
-from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Program, ScalarOp, Tuple, fresh
+from liftpy.ir.call import FunCall, fresh
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda
 from liftpy.ir.place import named
+from liftpy.ir.primitive import ScalarOp
+from liftpy.ir.program import Program
 from liftpy.ir.types import FLOATS, ArrayType, TupleType, Type, VectorType, scalars
 from liftpy.ir.walk import Path, at, top_down
 from liftpy.language.embedded.defining import traced_alone

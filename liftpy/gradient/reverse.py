@@ -28,18 +28,10 @@ from liftpy.gradient.folds import FOLDS
 from liftpy.gradient.layouts import indices, through_layout
 from liftpy.gradient.refusal import NoDerivative
 from liftpy.gradient.scope import Scope, function_scope
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Get,
-    Lambda,
-    Layout,
-    Param,
-    Primitive,
-    ScalarOp,
-    Tuple,
-    UserFun,
-)
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Lambda, UserFun
+from liftpy.ir.primitive import Get, Layout, Primitive, ScalarOp
 from liftpy.ir.types import FLOATS, SCALARS, Type
 from liftpy.language.embedded.operations import operate
 from liftpy.primitives import Generate, Map

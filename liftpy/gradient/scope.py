@@ -8,19 +8,10 @@ from typing import TypeAlias
 
 from liftpy.errors import InternalError
 from liftpy.gradient.cotangent import Cotangent, Leaf, float_leaves, got, plus
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Get,
-    Lambda,
-    Layout,
-    Literal,
-    Param,
-    Primitive,
-    Tuple,
-    call,
-    function_of,
-)
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Get, Layout, Primitive, function_of
 from liftpy.ir.types import Type
 from liftpy.language.embedded.functions import bind
 from liftpy.primitives import SplitAt, Zip

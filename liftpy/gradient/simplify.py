@@ -8,7 +8,8 @@ products.
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
 from liftpy.ir.uses import uses
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Iterate, Join, Map, Pad, Reduce, Scan, Transpose, Zip

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Expr, FunCall, FunVar, Lambda, Literal, Param, Primitive, Tuple, UserFun
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import FunVar, Lambda, UserFun
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.pull import Reader, Value
 
 Environment = Mapping[Param, Value]

@@ -3,37 +3,23 @@
     Param(name, type)            a variable
     Literal(value, type)         a scalar constant
     Tuple(elements)
-    FunCall(fun, args)           fun is a Primitive, a UserFun, a Lambda or (in rules) a FunVar
+    FunCall(fun, args)           a call (`liftpy.ir.call`)
 
-A `Lambda` is a function, not an expression. It is a field of a primitive (`Map(f)`), or the callee
-of a call, which is a `let`. Two expressions are equal if their structure is equal, including the
+The callee of a call is a Primitive (`liftpy.ir.primitive`) or a UserFun, a Lambda or (in rules) a
+FunVar (`liftpy.ir.function`). Two expressions are equal if their structure is equal, including the
 names of bound variables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from functools import cache, lru_cache
-from typing import Any, ClassVar, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
-from liftpy.errors import ArgumentRefused, TypeRefused, Unsatisfiable, plural
-from liftpy.ir.constraint import Constraint, Equal
-from liftpy.ir.nat import Nat
-from liftpy.ir.operators import OPERATORS, type_of_operator
-from liftpy.ir.provided import TRACE, Evaluation
-from liftpy.ir.pull import Reader, Value
-from liftpy.ir.scalars import exact
-from liftpy.ir.types import (
-    ScalarType,
-    TupleType,
-    Type,
-    same_shape,
-)
-from liftpy.source.caller import compared_by_user, refusal
-from liftpy.source.spans import Spans
-
-T = TypeVar("T")
+from liftpy.ir.equality import NESTED, compared, exactly
+from liftpy.ir.provided import TRACE
+from liftpy.ir.types import TupleType, Type
 
 NO_PARAMS: frozenset[Param] = frozenset()
 
@@ -178,76 +164,6 @@ class Expr:
         raise NotImplementedError
 
 
-NESTED: dict[type, tuple[str, ...]] = {}
-"""The fields by which expressions with parts, and functions, are compared."""
-
-
-def alike(one: Any, other: Any) -> bool:
-    """Whether two expressions of one class have equal parts.
-
-    Without recursion over calls, functions and tuples: code with many names is deep.
-    """
-    waiting = [(one, other)]
-    while waiting:
-        a, b = waiting.pop()
-        if a is b:
-            continue
-        kind = a.__class__
-        if b.__class__ is not kind:
-            return False
-        if kind is tuple:
-            if len(a) != len(b):
-                return False
-            waiting += zip(a, b, strict=True)
-        elif (names := NESTED.get(kind)) is None:
-            if a != b:
-                return False
-        elif hash(a) != hash(b):
-            return False
-        else:
-            waiting += [(getattr(a, name), getattr(b, name)) for name in names]
-    return True
-
-
-def compared(cls: type[T]) -> type[T]:
-    """Adds structural equality to a class; in a traced function, `==` is a word instead."""
-    equal = cls.__eq__
-
-    def __eq__(self: Any, other: object) -> Any:  # noqa: N807
-        if TRACE.get() is not None and compared_by_user():
-            return self.scalar("==", self, other)
-        if self is other:
-            return True
-        if other.__class__ is not self.__class__:
-            return NotImplemented
-        return hash(self) == hash(other) and (alike if cls in NESTED else equal)(self, other)
-
-    def __ne__(self: Any, other: object) -> Any:  # noqa: N807
-        if TRACE.get() is not None and compared_by_user():
-            return self.scalar("!=", self, other)
-        same = __eq__(self, other)
-        return same if same is NotImplemented else not same
-
-    cls.__eq__, cls.__ne__ = __eq__, __ne__
-    return cls
-
-
-def exactly(cls: type[T]) -> type[T]:
-    """Compares the constants in the fields of a data class by `exact`: 0 is not -0."""
-
-    def key(self: Any) -> tuple[Hashable, ...]:
-        return tuple(exact(getattr(self, f.name)) for f in fields(self) if f.compare)
-
-    def __eq__(self: Any, other: object) -> bool:  # noqa: N807
-        return other.__class__ is self.__class__ and key(self) == key(other)
-
-    def __hash__(self: Any) -> int:  # noqa: N807
-        return hash(key(self))
-
-    cls.__eq__, cls.__hash__ = __eq__, __hash__
-    return cls
-
-
 @lru_cache(maxsize=1 << 12)
 def interned(t: Type) -> Type:
     """The same object for equal types, so that comparing variables seldom compares types."""
@@ -310,92 +226,7 @@ class Tuple(Expr):
         return self.hashed
 
 
-class Function(Protocol):
-    """The callee of a call."""
-
-    def result(self, *args: Type) -> Type:
-        """The type of a call; raises TypeRefused."""
-        ...
-
-    @property
-    def free(self) -> frozenset[Param]:
-        """The free variables of the function."""
-        ...
-
-
-@compared
-@dataclass(frozen=True)
-class FunCall(Expr):
-    """A function applied to arguments.
-
-    `parts` are the arguments, and the body of the function that runs, if it has one.
-    """
-
-    fun: Function
-    args: tuple[Expr, ...]
-    type: Type = field(init=False, compare=False, repr=False)
-    free: frozenset[Param] = field(init=False, compare=False, repr=False)
-    parts: tuple[Expr, ...] = field(init=False, compare=False, repr=False)
-    hashed: int = field(init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._complete(self.fun.result(*(a.type for a in self.args)))
-
-    def _complete(self, t: Type) -> None:
-        """Set the fields that follow from the function and its arguments, and the type `t`."""
-        fun, args = self.fun, self.args
-        function = function_of(fun)
-        free, own = union(args), fun.free
-        # A lowered primitive has the fields of the one that it lowers, and should hash differently.
-        self.__dict__.update(
-            type=t,
-            parts=args if function is None else (*args, function.body),
-            free=free | own if own else free,
-            hashed=hash((fun.__class__, fun, args)),
-        )
-        if (trace := TRACE.get()) is not None:
-            trace.record(self)
-
-    def with_parts(self, fun: Function, args: tuple[Expr, ...]) -> FunCall:
-        """The call with other arguments and another body of its function, which takes their sizes.
-
-        `fun` differs from the function of this call in nothing else. The type is computed again
-        only if those of the parts differ.
-        """
-        kept = self.keeping_type(fun, args)
-        return call(fun, *args) if kept is None else kept
-
-    def keeping_type(self, fun: Function, args: tuple[Expr, ...]) -> FunCall | None:
-        """As `with_parts`; None if the types of the parts differ."""
-        if not (all(map(same_type, args, self.args)) and same_signature(fun, self.fun)):
-            return None
-        new = object.__new__(FunCall)
-        new.__dict__.update(fun=fun, args=args)
-        new._complete(self.type)
-        return new
-
-    def __hash__(self) -> int:
-        if TRACE.get() is not None:
-            self.looked_up()
-        return self.hashed
-
-
-def same_type(a: Expr, b: Expr) -> bool:
-    """Whether two expressions have the same type."""
-    return a is b or a.type == b.type
-
-
-def same_signature(a: Function, b: Function) -> bool:
-    """Whether the bodies of two callees, which may differ in nothing else, have the same types."""
-    if a is b:
-        return True
-    f, g = function_of(a), function_of(b)
-    return (
-        f is not None
-        and g is not None
-        and same_type(f.body, g.body)
-        and all(map(same_type, f.params, g.params))
-    )
+NESTED[Tuple] = ("elements",)
 
 
 def union(exprs: tuple[Expr, ...]) -> frozenset[Param]:

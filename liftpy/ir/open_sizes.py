@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Program, Tuple, UserFun, index_fields
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Tuple
+from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.nat import INDEX, Nat, Var
+from liftpy.ir.primitive import Primitive, index_fields
+from liftpy.ir.program import Program
 
 
 def sizes(expr: Expr) -> Iterator[Var]:

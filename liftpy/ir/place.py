@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
-from liftpy.ir.expr import Expr, FunCall, Primitive, Program
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.primitive import Primitive
+from liftpy.ir.program import Program
 from liftpy.ir.walk import Path, at
 
 

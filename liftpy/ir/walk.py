@@ -12,21 +12,11 @@ from operator import is_
 from typing import Any, TypeAlias
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Function,
-    Lambda,
-    Param,
-    Primitive,
-    Tuple,
-    UserFun,
-    call,
-    function_of,
-    index_fields,
-    nat_fields,
-)
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Function, Lambda, UserFun
 from liftpy.ir.nat import INDEX, Nat, NatLike
+from liftpy.ir.primitive import Primitive, function_of, index_fields, nat_fields
 from liftpy.ir.types import ScalarType, scalars
 
 Path: TypeAlias = tuple[int, ...]

@@ -13,26 +13,13 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from liftpy.errors import InternalError, TypeRefused
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Lambda,
-    Param,
-    Tuple,
-    apply,
-    call,
-    substitute_lambda,
-)
+from liftpy.ir.call import FunCall, apply, call, substitute_lambda
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ZERO, Nat
+from liftpy.ir.primitive import function_of
 from liftpy.ir.types import ArrayType, Type, size_bytes
-from liftpy.ir.walk import (
-    bound_names,
-    children,
-    every_part,
-    function_of,
-    lambda_of,
-    with_child,
-)
+from liftpy.ir.walk import bound_names, children, every_part, lambda_of, with_child
 from liftpy.kernels.launch import PARALLEL, Demand, demand
 from liftpy.primitives import IterateSeq, ToGlobal, ToStreamed
 from liftpy.primitives.dialects import LoweredProgram

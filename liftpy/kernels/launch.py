@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Tuple
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Tuple
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ONE, ZERO, Nat
+from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.types import size_bytes
-from liftpy.ir.walk import children, function_of
+from liftpy.ir.walk import children
 from liftpy.primitives import (
     AnyIterate,
     AnyMap,

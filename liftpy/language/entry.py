@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from liftpy.errors import ArgumentRefused, TypeRefused
-from liftpy.ir.expr import Expr, Program
+from liftpy.ir.expr import Expr
+from liftpy.ir.program import Program
 from liftpy.language.given import plain, shown
 from liftpy.source.caller import here, locate, refusal
 

@@ -11,18 +11,10 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any, Generic, TypeVar
 
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Function,
-    Lambda,
-    Literal,
-    OpenFun,
-    Param,
-    Primitive,
-    ScalarOp,
-    Tuple,
-)
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Function, Lambda, OpenFun
+from liftpy.ir.primitive import Primitive, ScalarOp
 from liftpy.ir.scalars import cast_literal
 from liftpy.ir.types import (
     BOOL,

@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, Divides
-from liftpy.ir.expr import Expr, Primitive, index_fields
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import nat
+from liftpy.ir.primitive import Primitive, index_fields
 from liftpy.ir.scalars import bounds, misfit
 from liftpy.ir.types import Type, scalars
 

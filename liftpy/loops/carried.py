@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from liftpy.ir.expr import Expr, Lambda
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ZERO, Nat
 from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import ArrayType

@@ -7,7 +7,9 @@ of the final layouts applied to the destination. Each loop is visited once.
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Tuple
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Tuple
+from liftpy.ir.function import Lambda
 from liftpy.ir.pull import Value
 from liftpy.loops import bins, carried
 from liftpy.loops.nest import Restore

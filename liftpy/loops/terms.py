@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from liftpy.ir.nat import Atom, Extreme, Nat, Remainder, Var, atom, nat, product, var
+from liftpy.ir.nat import Extreme, Nat, Remainder, Var, atom, nat, product, var
+from liftpy.ir.polynomial import Atom
 from liftpy.loops.tree import All, RangeTest
 from liftpy.views.terms import Choice, Inside, Term
 

@@ -18,20 +18,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from liftpy.errors import InternalError, TypeRefused
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Get,
-    Lambda,
-    Literal,
-    Param,
-    Primitive,
-    ScalarOp,
-    Tuple,
-    UserFun,
-    call,
-)
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.nat import ZERO, var
+from liftpy.ir.primitive import Get, Primitive, ScalarOp
 from liftpy.ir.pull import Pull, Value, known
 from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses, used_often

@@ -23,7 +23,7 @@ from liftpy.explore.campaign.database import saying
 from liftpy.explore.campaign.run import Progress
 from liftpy.explore.exploring import SAMPLES, explore
 from liftpy.explore.space.candidate import program_text
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.networks.budget import Choice, State, chosen
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.sharing import sharing

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from liftpy.ir.expr import Expr, Program
+from liftpy.ir.expr import Expr
+from liftpy.ir.program import Program
 from liftpy.language.embedded.lang import program
 from liftpy.networks import onnx_library as library
 from liftpy.networks.graph import Graph, Operation, Tensor, numbered, readers_of

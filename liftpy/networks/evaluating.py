@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from liftpy.errors import NetworkRefused, plural
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.networks import onnx_library as library
 from liftpy.networks.comparing import errors_of, tolerance_of
 from liftpy.networks.executing import Array, Step, by_meaning, execute

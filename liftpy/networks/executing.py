@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.errors import ArgumentRefused, NetworkRefused, plural
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.networks.graph import Graph, Operation, listed
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.operations import DTYPES

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.types import SCALAR_BYTES, ScalarType
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.errors import LiftError, NetworkRefused
-from liftpy.ir.expr import Expr, Program, Tuple
+from liftpy.ir.expr import Expr, Tuple
+from liftpy.ir.program import Program
 from liftpy.ir.types import ScalarType, TupleType, Type
 from liftpy.language.embedded.lang import Constant, array_type, const, program
 from liftpy.networks import onnx_library as library

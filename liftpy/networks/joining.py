@@ -18,7 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, fresh, substitute
+from liftpy.ir.call import FunCall, fresh, substitute
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32, F64
 from liftpy.ir.walk import every_part
 from liftpy.language.embedded.lang import program

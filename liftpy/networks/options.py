@@ -14,7 +14,7 @@ from liftpy.explore.exploring import candidate_of
 from liftpy.explore.space.candidate import program_text
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.version import VERSION
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.networks.campaigns import campaign_file
 from liftpy.networks.costs import Costs
 from liftpy.networks.graph import Operation

@@ -29,7 +29,7 @@ from liftpy.errors import LiftError, StoreRefused
 from liftpy.explore.space.candidate import program_text
 from liftpy.explore.space.settings import Settings
 from liftpy.files.reading import opened
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.types import SCALARS
 from liftpy.language.text.program import parse
 from liftpy.memory import available

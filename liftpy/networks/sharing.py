@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.ir.by_identity import by_identity
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.types import SCALAR_BYTES, count
 from liftpy.networks.arena import aligned
 from liftpy.networks.graph import Graph, Operation

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import FunCall, Param
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Param
 from liftpy.ir.place import asker
 from liftpy.ir.types import (
     EXTENSIONS,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from liftpy.errors import InternalError
-from liftpy.ir.nat import Atom, Extreme, Nat, Quotient, Remainder, Var
+from liftpy.ir.nat import Extreme, Nat, Quotient, Remainder, Var
+from liftpy.ir.polynomial import Atom
 
 MAX_INT = 2**31 - 1
 UNBOUNDED = 2**63

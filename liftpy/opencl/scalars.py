@@ -1,7 +1,7 @@
 """Scalar operators as C, on scalars and on vectors.
 
 A truth value is 0 or 1: an `int` in a scalar expression, a `uchar` in memory and in vectors.
-`ir.expr.ScalarOp` decides what C leaves open: integers are added and multiplied as unsigned
+`ir.primitive.ScalarOp` decides what C leaves open: integers are added and multiplied as unsigned
 numbers, which wrap around, and divided by a helper unless the divisor is a harmless constant.
 """
 
@@ -175,7 +175,7 @@ def condition(c: C, value: Value, t: ScalarType, width: int) -> C:
 
 
 def convert(c: C, given: ScalarType, wanted: ScalarType, width: int) -> C:
-    """A conversion; see `ir.expr.ScalarOp`."""
+    """A conversion; see `ir.primitive.ScalarOp`."""
     kind = vector_type(wanted.name, width)
     if given == wanted:
         return c

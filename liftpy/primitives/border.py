@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from liftpy.ir.call import call
 from liftpy.ir.constraint import Constraint, at_least, at_most
 from liftpy.ir.expr import Expr, Lambda, Layout, Param, Primitive, call
 from liftpy.ir.nat import Nat, greatest, least, nat, var
+from liftpy.ir.primitive import Layout
 from liftpy.ir.pull import Index, Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives.concat import Concat, Drop, Take

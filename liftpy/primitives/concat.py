@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from liftpy.ir.constraint import Constraint, at_least, at_most
-from liftpy.ir.expr import Layout, Primitive, sizes_agree
 from liftpy.ir.nat import Nat, nat
+from liftpy.ir.primitive import Layout, Primitive, sizes_agree
 from liftpy.ir.pull import Index, Pull, Reader, Value, merged
 from liftpy.ir.types import ArrayType, TupleType, Type
 from liftpy.primitives.map import array_of

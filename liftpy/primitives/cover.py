@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from liftpy.ir.call import call
 from liftpy.ir.constraint import Constraint, at_least, at_most, equal
-from liftpy.ir.expr import Expr, Layout, Primitive, call
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import Nat, least
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives.concat import Concat, Drop, Take

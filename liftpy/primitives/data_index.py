@@ -11,7 +11,8 @@ from typing import Any, ClassVar, final
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_least, at_most
-from liftpy.ir.expr import Lambda, Primitive
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.pull import Index, Pull, Reader, Value, merged
 from liftpy.ir.types import I32, ArrayType, TupleType, Type
 from liftpy.primitives.generate import MOST

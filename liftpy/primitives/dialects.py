@@ -12,8 +12,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Expr, FunCall, Primitive, Program, UserFun
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import UserFun
 from liftpy.ir.place import asker
+from liftpy.ir.primitive import Primitive
+from liftpy.ir.program import Program
 from liftpy.ir.walk import children, top_down
 from liftpy.primitives import (
     PRIMITIVES,

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_least, at_most
-from liftpy.ir.expr import Lambda, Layout, Primitive
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import BOOL, I32, STORAGE, ArrayType, ScalarType, Type
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from liftpy.ir.constraint import Constraint, at_least
-from liftpy.ir.expr import Lambda, Primitive
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.pull import Reader, Value
 from liftpy.ir.types import Type
 from liftpy.primitives.reduce import keeps

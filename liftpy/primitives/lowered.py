@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_most
-from liftpy.ir.expr import Lambda, Primitive
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type, VectorType
 from liftpy.primitives.data_index import AnyReduceByIndex

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Lambda, Primitive
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
 

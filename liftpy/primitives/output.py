@@ -8,7 +8,9 @@ meaning only. If the inverse has a constant at a position, the value for it is n
 from __future__ import annotations
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Expr, FunCall, Param, Primitive
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.primitives.map import Map
 from liftpy.primitives.work import writable

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_least
-from liftpy.ir.expr import Layout, Primitive
 from liftpy.ir.nat import Nat
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.scalars import misfit
 from liftpy.ir.types import BOOL, ArrayType, Type, scalars

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import NoReturn
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Layout, index_fields
 from liftpy.ir.nat import Nat, NatLike, Var, nat, var
+from liftpy.ir.primitive import Layout, index_fields
 from liftpy.ir.pull import ByName, Index, Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 

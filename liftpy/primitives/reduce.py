@@ -9,7 +9,8 @@ from typing import Any, ClassVar, final
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint
-from liftpy.ir.expr import Lambda, Primitive, sizes_agree
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Primitive, sizes_agree
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import Type, same_shape
 from liftpy.primitives.map import array_of

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from liftpy.ir.constraint import Constraint
-from liftpy.ir.expr import Lambda, Primitive
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives.map import array_of

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from liftpy.ir.call import call
 from liftpy.ir.constraint import Constraint, at_least, at_most, divides, equal
-from liftpy.ir.expr import Expr, Lambda, Layout, Param, Primitive, call
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat, least
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives.concat import Concat, Drop, Take

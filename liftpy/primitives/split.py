@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from liftpy.ir.constraint import Constraint, at_least, divides
-from liftpy.ir.expr import Layout, Primitive
 from liftpy.ir.nat import Nat
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives.map import array_of, array_of_arrays

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, Everywhere, Stays, at_least
-from liftpy.ir.expr import Layout, Primitive
 from liftpy.ir.nat import IndexFunction, Nat, NatLike, is_index, nat, var
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives.map import array_of, array_of_arrays

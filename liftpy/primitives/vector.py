@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, divides
-from liftpy.ir.expr import Layout, Primitive
 from liftpy.ir.nat import Nat
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.pull import Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type, VectorType
 from liftpy.primitives.map import array_of

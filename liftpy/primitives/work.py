@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from liftpy.ir.by_identity import by_identity
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple, UserFun
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Lambda, UserFun
+from liftpy.ir.primitive import Primitive
 from liftpy.primitives import At, Generate, Layout, Map, Zip
 
 

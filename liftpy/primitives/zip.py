@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, equal
-from liftpy.ir.expr import Layout, Primitive
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.pull import Parts, Pull, Reader, Value
 from liftpy.ir.types import ArrayType, TupleType, Type
 from liftpy.primitives.map import array_of

@@ -12,8 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, call, substitute
+from liftpy.ir.call import FunCall, call, substitute
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import var
+from liftpy.ir.program import Program
 from liftpy.ir.walk import substitute_sizes
 from liftpy.primitives import ToGlobal
 from liftpy.primitives.dialects import LoweredProgram

@@ -11,9 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Tuple, fresh, substitute
+from liftpy.ir.call import FunCall, fresh, substitute
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.types import ArrayType, TupleType
-from liftpy.ir.walk import Path, at, bound_names, children, function_of, top_down
+from liftpy.ir.walk import Path, at, bound_names, children, top_down
 from liftpy.primitives import AnyIterate
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.epilogue import COMPONENTS

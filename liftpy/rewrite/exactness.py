@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, ScalarOp, UserFun
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Literal
+from liftpy.ir.function import Lambda, UserFun
+from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import F32, I32, INTEGERS, ScalarType, integer_range
 from liftpy.rewrite.reals import inside

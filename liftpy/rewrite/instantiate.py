@@ -6,21 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Function,
-    FunVar,
-    Lambda,
-    Literal,
-    Param,
-    Primitive,
-    Tuple,
-    call,
-    fresh,
-    nat_fields,
-    substitute,
-)
+from liftpy.ir.call import FunCall, call, fresh, substitute
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Function, FunVar, Lambda
+from liftpy.ir.primitive import Primitive, nat_fields
 from liftpy.ir.types import ArrayType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import children, with_function
 from liftpy.rewrite.match import Bindings, size_of

@@ -14,23 +14,13 @@ from functools import cache
 from typing import Any, TypeGuard
 
 from liftpy.errors import plural
+from liftpy.ir.call import FunCall, apply, fresh
 from liftpy.ir.constraint import Constraint, Divides, at_least, at_most
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    FunVar,
-    Lambda,
-    Literal,
-    Param,
-    Primitive,
-    Tuple,
-    UserFun,
-    apply,
-    fresh,
-    index_fields,
-    nat_fields,
-)
-from liftpy.ir.nat import Applied, Atom, Nat, Var, nat, var
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import FunVar, Lambda, UserFun
+from liftpy.ir.nat import Applied, Nat, Var, nat, var
+from liftpy.ir.polynomial import Atom
+from liftpy.ir.primitive import Primitive, function_of, index_fields, nat_fields
 from liftpy.ir.scalars import exact
 from liftpy.ir.types import BOOL, ArrayType, ScalarType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import (
@@ -41,7 +31,6 @@ from liftpy.ir.walk import (
     constant_fields,
     every_part,
     exists,
-    function_of,
     lambda_of,
     with_child,
 )

@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, Program
-from liftpy.ir.walk import Path, at, children, function_of, top_down
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Primitive, function_of
+from liftpy.ir.program import Program
+from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.rewrite.strategy import Derivation, replay
 from liftpy.source.spans import Span
 

@@ -14,8 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from liftpy.errors import ConstraintRefused
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, substitute
+from liftpy.ir.call import FunCall, substitute
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda
 from liftpy.ir.open_sizes import show_range, size_ranges
+from liftpy.ir.program import Program
 from liftpy.ir.types import ArrayType, VectorType
 from liftpy.ir.walk import Path, at, bound_names, every_part
 from liftpy.language.text.program import show

@@ -23,7 +23,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from liftpy.ir.nat import Atom, Nat
+from liftpy.ir.nat import Nat
+from liftpy.ir.polynomial import Atom
 from liftpy.rewrite.rule import Rule, ValueVar, sizes_of
 from liftpy.rewrite.sources import Closure, Item, Sources, Texts
 
@@ -50,7 +51,7 @@ BEYOND: dict[str, str] = {
     "liftpy.semantics.refute.refutation": "can only refuse",
     "liftpy.semantics.refute.tried": "can only refuse",
     "liftpy.ir.expr.Expr.__*": "builds users' programs; rules are values",
-    "liftpy.ir.expr.UserFun.__call__": "builds users' programs; rules are values",
+    "liftpy.ir.function.UserFun.__call__": "builds users' programs; rules are values",
 }
 
 #: Modules that determine what a proof rests on: after a change, all sources are parsed again.

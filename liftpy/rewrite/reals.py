@@ -15,20 +15,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Get,
-    Lambda,
-    Literal,
-    Param,
-    ScalarOp,
-    UserFun,
-    apply,
-    fresh,
-    substitute,
-)
+from liftpy.ir.call import FunCall, apply, fresh, substitute
+from liftpy.ir.expr import Expr, Literal, Param
+from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.operators import OPERATORS
+from liftpy.ir.primitive import Get, ScalarOp
 from liftpy.ir.scalars import LARGEST
 from liftpy.ir.types import FLOATS
 from liftpy.ir.walk import every_part

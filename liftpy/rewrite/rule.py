@@ -18,10 +18,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, Self
 
+from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint
-from liftpy.ir.expr import Expr, FunCall, FunVar, Param, Primitive
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import FunVar
 from liftpy.ir.nat import INDEX, ONE, ZERO, Applied, Nat, NatLike, Var, atom, nat, var
-from liftpy.ir.walk import children, every_part, function_of
+from liftpy.ir.primitive import Primitive, function_of
+from liftpy.ir.walk import children, every_part
 
 LawName = Literal[
     "associative",

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from liftpy.errors import RuleRefused
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat, Var, var
+from liftpy.ir.program import Program
 from liftpy.ir.walk import substitute_sizes
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.strategy import Derivation, Strategy, derive, derived

@@ -11,19 +11,11 @@ import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Get,
-    Lambda,
-    Layout,
-    Literal,
-    Param,
-    ScalarOp,
-    Tuple,
-    UserFun,
-)
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.operators import OPERATORS
+from liftpy.ir.primitive import Get, Layout, ScalarOp
 from liftpy.ir.walk import top_down
 from liftpy.primitives import Map, Reduce, Unzip, Zip
 

@@ -22,10 +22,12 @@ from dataclasses import replace
 
 import z3
 
+from liftpy.ir.call import FunCall, call
 from liftpy.ir.constraint import Constraint, at_least
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import Expr, FunCall, Layout, Param, Primitive, call
+from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import Nat, Var, nat, var
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import TupleType
 from liftpy.ir.walk import bottom_up

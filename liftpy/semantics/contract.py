@@ -22,10 +22,13 @@ from dataclasses import replace
 import z3
 
 from liftpy.errors import UnknownName
+from liftpy.ir.call import FunCall, call
 from liftpy.ir.constraint import Constraint, Everywhere
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import Expr, FunCall, Layout, Param, Primitive, call, index_fields
-from liftpy.ir.nat import INDEX, Applied, Atom, var
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.nat import INDEX, Applied, var
+from liftpy.ir.polynomial import Atom
+from liftpy.ir.primitive import Layout, Primitive, index_fields
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.primitives import PRIMITIVES

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, ScalarOp, Tuple, UserFun
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Lambda, UserFun
+from liftpy.ir.primitive import ScalarOp
+from liftpy.ir.program import Program
 from liftpy.ir.types import SCALARS, ArrayType
 from liftpy.primitives import (
     AnyIterate,

@@ -12,8 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from liftpy.ir.bounds import Bounds
 from liftpy.ir.constraint import AtMost, Constraint
-from liftpy.ir.nat import Atom, Bounds, Extreme, Nat, Remainder, atom
+from liftpy.ir.nat import Extreme, Nat, Remainder, atom
+from liftpy.ir.polynomial import Atom
 
 MOST = 400
 """The most differences that are tried; beyond this, the solver decides."""

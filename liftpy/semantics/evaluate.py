@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from liftpy.errors import ArgumentRefused, plural
+from liftpy.ir.call import FunCall
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat
 from liftpy.ir.open_sizes import size_ranges
+from liftpy.ir.program import Program
 from liftpy.ir.pull import Value
 from liftpy.ir.types import (
     STORAGE,

@@ -7,8 +7,9 @@ from dataclasses import fields
 from typing import Any
 
 from liftpy.errors import TypeRefused, UnknownName
-from liftpy.ir.expr import Get, Param, Primitive
+from liftpy.ir.expr import Param
 from liftpy.ir.nat import INDEX, Applied, atom, var
+from liftpy.ir.primitive import Get, Primitive
 from liftpy.ir.types import I32, ArrayType, TupleType, VectorType
 from liftpy.language.printing.show import operands
 from liftpy.primitives import (

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.pull import Value
-from liftpy.ir.walk import children, function_of, top_down
+from liftpy.ir.walk import children, top_down
 from liftpy.primitives import AnyMap
 from liftpy.primitives.work import is_layout
 from liftpy.semantics.held import Held, view

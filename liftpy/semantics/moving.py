@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.pull import Index, Pull, Value
 from liftpy.ir.types import Type, components, count
 from liftpy.primitives.work import computes

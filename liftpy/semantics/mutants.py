@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from liftpy.errors import TypeRefused
+from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import AtMost
-from liftpy.ir.expr import Expr, FunCall, FunVar, Get, Literal, Primitive, Tuple, nat_fields
+from liftpy.ir.expr import Expr, Literal, Tuple
+from liftpy.ir.function import FunVar
 from liftpy.ir.nat import INDEX, Nat, var
+from liftpy.ir.primitive import Get, Primitive, nat_fields
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, replace_at, top_down
 from liftpy.primitives import Reorder, Transpose

@@ -26,9 +26,12 @@ from numpy.typing import DTypeLike
 
 from liftpy.deadline import check
 from liftpy.errors import InternalError
+from liftpy.ir.call import FunCall
 from liftpy.ir.denote import Closure
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Primitive, ScalarOp, UserFun
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.nat import NatLike
+from liftpy.ir.primitive import Primitive, ScalarOp
 from liftpy.ir.pull import Index, Parts, Pull, Value, guarded, merged
 from liftpy.ir.types import SCALARS, STORAGE, TupleType, Type
 from liftpy.semantics.array_folds import Fold, OnlyPart

@@ -17,11 +17,14 @@ from typing import TypeAlias
 import z3
 
 from liftpy.errors import LiftError, TypeRefused
+from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint, at_least, divides
-from liftpy.ir.expr import FunCall, Primitive, Program, UserFun, index_fields, sizes_agree
+from liftpy.ir.function import UserFun
 from liftpy.ir.nat import ONE, Nat, Quotient, Remainder
 from liftpy.ir.open_sizes import show_range, size_ranges
 from liftpy.ir.place import named
+from liftpy.ir.primitive import Primitive, index_fields, sizes_agree
+from liftpy.ir.program import Program
 from liftpy.ir.types import Type
 from liftpy.ir.walk import bottom_up
 from liftpy.semantics.smt import FEWER_STEPS, Terms, ask

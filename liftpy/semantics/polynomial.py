@@ -22,10 +22,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import AtMost, Constraint
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import FunCall, ScalarOp, UserFun
+from liftpy.ir.function import UserFun
 from liftpy.ir.nat import Nat, NatLike, Var, atom, nat
+from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.pull import ByName, Index, Parts, Pull, Value, known, prefixes
 from liftpy.ir.types import F32, FLOATS, ArrayType, TupleType, Type, VectorType
 from liftpy.ir.walk import top_down

@@ -12,18 +12,11 @@ from typing import Any
 import numpy as np
 
 from liftpy.errors import ArgumentRefused, InternalError, plural
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    FunVar,
-    Lambda,
-    Literal,
-    Param,
-    Primitive,
-    Program,
-    Tuple,
-    UserFun,
-)
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import FunVar, Lambda, UserFun
+from liftpy.ir.primitive import Primitive
+from liftpy.ir.program import Program
 
 #: The functions that unknown functions stand for, by name.
 Functions = Mapping[str, Callable[..., Any]]

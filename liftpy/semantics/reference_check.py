@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import FunCall, FunVar, Param, Primitive, nat_fields
+from liftpy.ir.expr import Param
+from liftpy.ir.function import FunVar
 from liftpy.ir.nat import Nat, Var
+from liftpy.ir.primitive import Primitive, nat_fields
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.walk import substitute_callee, top_down
 from liftpy.semantics.free import FreeReader, FreeTerm, Sizes, assignments, number_of

@@ -13,10 +13,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from liftpy.errors import InternalError
+from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import Expr, FunCall, Param, Primitive
-from liftpy.ir.nat import INDEX, Applied, Atom, Nat, Var, var
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.nat import INDEX, Applied, Nat, Var, var
+from liftpy.ir.polynomial import Atom
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.pull import Value
 from liftpy.ir.types import Type, same_shape
 from liftpy.ir.walk import map_sizes, substitute_sizes, top_down

@@ -5,9 +5,11 @@ from __future__ import annotations
 from numpy import dtype as numpy_type
 from numpy.typing import DTypeLike
 
-from liftpy.ir.expr import FunCall, Lambda, UserFun
+from liftpy.ir.call import FunCall
+from liftpy.ir.function import Lambda, UserFun
+from liftpy.ir.primitive import function_of
 from liftpy.ir.types import Type, components
-from liftpy.ir.walk import function_of, top_down
+from liftpy.ir.walk import top_down
 from liftpy.primitives import AnyIterate, AnyReduce, AnyScan
 from liftpy.semantics import numbers
 from liftpy.semantics.operations import computed_type

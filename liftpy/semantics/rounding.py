@@ -31,9 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import Program
 from liftpy.ir.nat import NatLike
 from liftpy.ir.operators import COMPARISONS, LOGICAL
+from liftpy.ir.program import Program
 from liftpy.ir.pull import ByName, Index, Parts, Pull, Value
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import (

@@ -9,9 +9,9 @@ from typing import Any, cast
 import numpy as np
 
 from liftpy.errors import ArgumentRefused, ConstraintRefused, LiftError, UnknownName, Unsatisfiable
-from liftpy.ir.expr import Program
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.open_sizes import show_range, size_ranges
+from liftpy.ir.program import Program
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.ir.walk import substitute_function
 from liftpy.language.entry import entry

@@ -20,9 +20,7 @@ from liftpy.ir.nat import (
     INDEX,
     ONE,
     Applied,
-    Atom,
     Extreme,
-    Monomial,
     Nat,
     NatLike,
     Quotient,
@@ -31,6 +29,7 @@ from liftpy.ir.nat import (
     atom,
     nat,
 )
+from liftpy.ir.polynomial import Atom, Monomial
 from liftpy.primitives.transpose import Permutes
 from liftpy.semantics.digits import never_meet
 

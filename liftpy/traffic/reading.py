@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from liftpy.ir.nat import Atom, Nat, Quotient, Remainder, Var
+from liftpy.ir.nat import Nat, Quotient, Remainder, Var
 from liftpy.ir.operators import OPERATORS
+from liftpy.ir.polynomial import Atom
 from liftpy.ir.types import size_bytes
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (

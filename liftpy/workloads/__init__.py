@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 
 from liftpy.errors import UnknownName
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.workloads import convolution as convolutions
 from liftpy.workloads import finance, learning, linear, networks, physics, pooling, stencils

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Expr, Program
+from liftpy.ir.expr import Expr
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32
 from liftpy.language.embedded.lang import (
     Section,

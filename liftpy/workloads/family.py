@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from liftpy.errors import UnknownName
-from liftpy.ir.expr import Expr, Program
+from liftpy.ir.expr import Expr
+from liftpy.ir.program import Program
 from liftpy.ir.types import Type
 from liftpy.language.embedded.lang import Constant, program
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import pi
 
-from liftpy.ir.expr import Expr, Program, Tuple
+from liftpy.ir.expr import Expr, Tuple
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32
 from liftpy.language.embedded.lang import (
     absolute,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, Literal, Program, Tuple
+from liftpy.ir.expr import Expr, Literal, Tuple
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32, I32
 from liftpy.language.embedded.lang import (
     add,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, Program
+from liftpy.ir.expr import Expr
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32
 from liftpy.language.embedded.lang import (
     Section,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from liftpy.errors import UnknownName
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.workloads.convolution import EPILOGUES, LAYOUTS, Convolution, convolution, same
 from liftpy.workloads.family import Workload, options_of, written
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from itertools import product
 from math import prod
 
-from liftpy.ir.expr import Expr, Program
+from liftpy.ir.expr import Expr
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32
 from liftpy.language.embedded.lang import (
     Section,

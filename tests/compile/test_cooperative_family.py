@@ -16,7 +16,7 @@ from liftpy.explore.exploring import candidate_of, space_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session

@@ -13,7 +13,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.constraints.device import Device
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.loops.bounds import bounds
 from liftpy.loops.writers import shared_stores

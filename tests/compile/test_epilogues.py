@@ -9,7 +9,7 @@ import pytest
 
 from liftpy.constraints.device import Device
 from liftpy.explore.exploring import space_of
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate

@@ -10,7 +10,7 @@ import pytest
 from liftpy.constraints.device import Device
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module

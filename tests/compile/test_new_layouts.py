@@ -17,9 +17,12 @@ import pytest
 import liftpy as lp
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
+from liftpy.ir.call import call
 from liftpy.ir.constraint import Constraint, at_least
-from liftpy.ir.expr import Expr, Layout, Primitive, Program, call
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import INDEX, Nat, greatest, nat, var
+from liftpy.ir.primitive import Layout, Primitive
+from liftpy.ir.program import Program
 from liftpy.ir.pull import Index, Pull, Reader, Value, guarded
 from liftpy.ir.types import ArrayType, Type
 from liftpy.language.text import call_elaborator, elaborator

@@ -14,7 +14,7 @@ from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
 from liftpy.explore.exploring import space_of
 from liftpy.explore.space.candidate import Candidate
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session

@@ -15,7 +15,8 @@ import pytest
 from liftpy.constraints.device import Device
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.primitives.dialects import LoweredProgram

@@ -14,7 +14,7 @@ from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session

@@ -18,7 +18,7 @@ from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.plainest import plainest
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session

@@ -11,7 +11,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.length import length
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.kernels.chain import chain
 from liftpy.language.text.program import parse
 from liftpy.loops.nest import MOST_STATEMENTS

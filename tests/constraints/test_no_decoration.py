@@ -17,7 +17,8 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space
 from liftpy.constraints.solve import Feasible, Infeasible, implied
 from liftpy.constraints.system import MEMORY_LIMIT, ConstraintSystem
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.types import F64
 from liftpy.language.embedded.lang import (
     array_type,

@@ -5,10 +5,12 @@ from typing import ClassVar
 
 import pytest
 
+from liftpy.ir.call import call
 from liftpy.ir.constraint import Constraint, at_least, at_most, divides
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import Expr, Primitive, call
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import INDEX, Applied, atom, nat, nats, var
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.pull import Pull, guarded
 from liftpy.language.embedded.lang import map, permute, transpose
 from liftpy.primitives import (

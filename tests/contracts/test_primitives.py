@@ -6,9 +6,11 @@ from typing import ClassVar
 import pytest
 
 from liftpy.errors import UnknownName
+from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least
-from liftpy.ir.expr import Layout, Param, call
+from liftpy.ir.expr import Param
 from liftpy.ir.nat import nat, nats, var
+from liftpy.ir.primitive import Layout
 from liftpy.ir.pull import Pull
 from liftpy.ir.types import ArrayType
 from liftpy.primitives import (

@@ -15,8 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from liftpy.constraints.system import Source
-from liftpy.ir.expr import Expr, FunCall, FunVar, Lambda, Literal, Param, Primitive, ScalarOp, Tuple
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import FunVar, Lambda
 from liftpy.ir.nat import nat, var
+from liftpy.ir.primitive import Primitive, ScalarOp
 from liftpy.ir.types import F32, F64, I8, I32, ArrayType, TupleType, Type, TypeVar, VectorType
 from liftpy.ir.walk import constant_fields, top_down
 from liftpy.language.embedded.functions import function

@@ -44,9 +44,13 @@ from liftpy.explore.measure.messages import Setup
 from liftpy.explore.report.tables import page, plot
 from liftpy.explore.search import named
 from liftpy.files.reading import read_text
+from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import at_most
-from liftpy.ir.expr import FunCall, Lambda, Literal, Param, Program, ScalarOp
+from liftpy.ir.expr import Literal, Param
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import var
+from liftpy.ir.primitive import ScalarOp
+from liftpy.ir.program import Program
 from liftpy.opencl.arguments import check_launch, check_memory, check_times
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session

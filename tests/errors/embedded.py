@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import liftpy as lp
-from liftpy.ir.expr import FunCall
+from liftpy.ir.call import FunCall
 from liftpy.ir.types import F32, TupleType
 from liftpy.language.embedded.prelude import SUM
 

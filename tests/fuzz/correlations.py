@@ -28,7 +28,7 @@ from liftpy.compile import Kernel
 from liftpy.constraints.device import Device
 from liftpy.errors import LiftError
 from liftpy.explore.space.candidate import Candidate
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device
 from liftpy.rewrite.forms import partitions

@@ -5,8 +5,11 @@ They grow as those of `generator.py`, with further steps; indices are inside, ne
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program, call
+from liftpy.ir.call import call
+from liftpy.ir.expr import Expr, Literal, Param
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import nat
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32, I32, Type
 from liftpy.language.embedded.operations import operate
 from liftpy.primitives import At, Generate, Map, ReduceByIndex, Repeat, Zip

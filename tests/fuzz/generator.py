@@ -13,8 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, Program, Tuple, call
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import nat, var
+from liftpy.ir.program import Program
 from liftpy.ir.types import (
     BOOL,
     F32,

@@ -24,7 +24,9 @@ import numpy as np
 
 import liftpy as lp
 from liftpy.errors import LiftError, TypeRefused
-from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program
+from liftpy.ir.expr import Expr, Literal, Param
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32, ArrayType, ScalarType, Type
 from liftpy.language.embedded.operations import operate
 from liftpy.language.text.program import show

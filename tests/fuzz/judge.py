@@ -25,7 +25,10 @@ import numpy as np
 from liftpy.constraints.device import Device
 from liftpy.constraints.length import length
 from liftpy.errors import BuildFailed, LiftError
-from liftpy.ir.expr import FunCall, Lambda, Primitive, Program
+from liftpy.ir.call import FunCall
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Primitive
+from liftpy.ir.program import Program
 from liftpy.ir.walk import top_down
 from liftpy.kernels.chain import Chain, chain
 from liftpy.language.text.program import show

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from tests.fuzz.data_indices import indexing
 from tests.fuzz.generator import make, nested
 from tests.fuzz.stages import chained

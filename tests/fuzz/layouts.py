@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from liftpy.ir.expr import Expr, Lambda, Param, Primitive, call
+from liftpy.ir.call import call
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import greatest, least, nat, var
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import BOOL, ArrayType, Type, scalars
 from liftpy.primitives import (
     Concat,

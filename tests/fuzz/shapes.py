@@ -9,7 +9,9 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeAlias
 
-from liftpy.ir.expr import Expr, FunCall, Param, UserFun
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import UserFun
 from liftpy.ir.types import F32, array
 from liftpy.language.embedded.lang import (
     PRELUDE,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from liftpy.errors import InternalError, LiftError
-from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program
+from liftpy.ir.expr import Expr, Literal, Param
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32, I32, ScalarType
 from liftpy.ir.walk import bound_names, replace_at, top_down
 from tests.fuzz.generator import scalar_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 
 LENGTHS = (4, 5, 6, 8, 12, 16)

@@ -16,7 +16,10 @@ import numpy as np
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.ir.expr import Expr, FunCall, Lambda, Program
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, scalars
 from liftpy.ir.walk import top_down
 from liftpy.language.text.program import parse, show

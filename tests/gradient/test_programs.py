@@ -8,7 +8,7 @@ import pytest
 import liftpy as lp
 from liftpy.gradient.data_index import BY_INDEX
 from liftpy.gradient.folds import FOLDS
-from liftpy.ir.expr import Layout, Primitive
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.language.text.program import parse, show
 from liftpy.primitives import PRIMITIVES, Generate, Map
 from tests.gradient.differences import agrees_with_differences, gradient_of

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import liftpy as lp
-from liftpy.ir.expr import Expr, FunCall, Primitive
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.walk import top_down
 from liftpy.language.text.program import parse, show
 from liftpy.primitives import Overlaps, Pad, Reduce, Slide

@@ -8,7 +8,8 @@ from collections.abc import Hashable
 import numpy as np
 import pytest
 
-from liftpy.ir.expr import Law, Literal, UserFun
+from liftpy.ir.expr import Literal
+from liftpy.ir.function import Law, UserFun
 from liftpy.ir.nat import nat
 from liftpy.ir.types import BOOL, F32, F64, I32
 from liftpy.language.text.program import parse

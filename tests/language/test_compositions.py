@@ -7,7 +7,8 @@ import pytest
 
 import liftpy as lp
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Lambda, Param
+from liftpy.ir.expr import Param
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import var
 from liftpy.ir.types import F32, array
 from liftpy.language.embedded.lang import slide_nd

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from liftpy.errors import LiftError, SyntaxRefused, TypeRefused, UnknownName
-from liftpy.ir.expr import Expr, Lambda, Literal, Param, Program, Tuple
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import nat, var
+from liftpy.ir.program import Program
 from liftpy.ir.types import BOOL, F32, F64, I32, I64, VectorType, array
 from liftpy.ir.walk import DEPTH
 from liftpy.language.embedded import lang

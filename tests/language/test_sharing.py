@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import liftpy as lp
-from liftpy.ir.expr import FunCall, Lambda
+from liftpy.ir.call import FunCall
+from liftpy.ir.function import Lambda
 from liftpy.ir.walk import top_down
 from liftpy.language.text.program import parse
 

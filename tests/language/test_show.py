@@ -7,23 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    FunVar,
-    Get,
-    Lambda,
-    Law,
-    Literal,
-    Param,
-    Program,
-    ScalarOp,
-    Tuple,
-    UserFun,
-    call,
-)
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import FunVar, Lambda, Law, UserFun
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.operators import LOGICAL, OPERATORS
+from liftpy.ir.primitive import Get, ScalarOp
+from liftpy.ir.program import Program
 from liftpy.ir.types import (
     BOOL,
     F16,

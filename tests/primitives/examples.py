@@ -9,8 +9,11 @@ from __future__ import annotations
 import dataclasses
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Expr, Lambda, Literal, Param, Primitive, Tuple, call
+from liftpy.ir.call import call
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import INDEX, nat, var
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import F32, I32, ArrayType, TupleType, VectorType, array
 from liftpy.language.embedded.lang import add, reduce
 from liftpy.language.embedded.operations import operate

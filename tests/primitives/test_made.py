@@ -7,7 +7,8 @@ import pytest
 
 import liftpy as lp
 from liftpy.errors import SyntaxRefused, TypeRefused
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.types import BOOL, F64, I32
 from liftpy.language.text.program import parse_expression
 from liftpy.semantics.evaluate import evaluate

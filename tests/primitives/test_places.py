@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import FunCall
+from liftpy.ir.call import FunCall
 from liftpy.language.text.program import parse
 from liftpy.primitives import LAYOUTS, PRIMITIVES, At, MemoryPrimitive
 from liftpy.primitives.places import PlaceReader, argument, is_indirect

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.ir.expr import Lambda, Param, Program
+from liftpy.ir.expr import Param
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32, I32, Type, array
 from liftpy.language.text.program import parse_expression
 from liftpy.semantics.evaluate import evaluate

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least, at_most, divides, equal
-from liftpy.ir.expr import Literal, Param, call
+from liftpy.ir.expr import Literal, Param
 from liftpy.ir.nat import nats, var
 from liftpy.ir.types import F32, I32, ArrayType, TupleType
 from liftpy.primitives import (

@@ -7,8 +7,9 @@ the term of the step mentions `a` nowhere. Every proof method meets such a law.
 import pytest
 
 from liftpy.errors import InternalError
+from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least
-from liftpy.ir.expr import Literal, Param, call
+from liftpy.ir.expr import Literal, Param
 from liftpy.ir.types import F32
 from liftpy.primitives import Concat, Reduce, Repeat
 from liftpy.rewrite.rule import Assumption, Rule, ValueVar

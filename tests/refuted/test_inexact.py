@@ -2,9 +2,11 @@
 
 import pytest
 
+from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import at_most
-from liftpy.ir.expr import FunCall, Literal, Param, ScalarOp
+from liftpy.ir.expr import Literal, Param
 from liftpy.ir.nat import nats
+from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.types import F32, I32
 from liftpy.rewrite.exactness import LARGEST_EXACT
 from liftpy.rewrite.rule import BOUND, Assumption, Rule, ValueVar

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.walk import Path as Place
 from liftpy.language.text.program import parse
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from liftpy.ir.expr import FunCall, Lambda, Program
+from liftpy.ir.call import FunCall
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.walk import at
 from liftpy.language.text.program import parse
 from liftpy.rewrite.strategies.adjacent import adjacent_map

@@ -8,31 +8,14 @@ from collections.abc import Hashable
 import numpy as np
 import pytest
 
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    FunVar,
-    Get,
-    Lambda,
-    Literal,
-    Param,
-    Primitive,
-    Program,
-    Tuple,
-    UserFun,
-    call,
-    nat_fields,
-)
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import FunVar, Lambda, UserFun
 from liftpy.ir.nat import nat
+from liftpy.ir.primitive import Get, Primitive, function_of, nat_fields
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32, I32, ArrayType
-from liftpy.ir.walk import (
-    Path,
-    bound_names,
-    children,
-    constant_fields,
-    function_of,
-    with_child,
-)
+from liftpy.ir.walk import Path, bound_names, children, constant_fields, with_child
 from liftpy.language.embedded.lang import add
 from liftpy.language.embedded.operations import operate
 from liftpy.language.text.program import parse

@@ -7,19 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Lambda,
-    Literal,
-    Param,
-    Primitive,
-    Program,
-    ScalarOp,
-    Tuple,
-    UserFun,
-    call,
-)
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda, UserFun
+from liftpy.ir.primitive import Primitive, ScalarOp
+from liftpy.ir.program import Program
 from liftpy.ir.walk import top_down
 from liftpy.language.printing.show import show_static, statics
 from liftpy.language.text.program import parse, show, show_expr

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Program
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.walk import top_down
 from liftpy.language.text.program import parse
 from liftpy.primitives import Slide

@@ -9,7 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, UserFun, apply
+from liftpy.ir.call import FunCall, apply
+from liftpy.ir.expr import Expr, Literal, Param
+from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.types import F32, F64, I32, Type
 from liftpy.language.embedded.functions import function
 from liftpy.language.embedded.lang import add, exp, maximum, minimum, sin

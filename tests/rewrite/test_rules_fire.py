@@ -10,7 +10,9 @@ import re
 import numpy as np
 import pytest
 
-from liftpy.ir.expr import Lambda, Param, Program
+from liftpy.ir.expr import Param
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.types import I32, INTEGERS, ArrayType, TupleType, VectorType
 from liftpy.ir.walk import top_down
 from liftpy.language.text.program import parse, show, show_expr

@@ -7,7 +7,8 @@ import pytest
 
 from liftpy.compile import compile_to_kernel
 from liftpy.errors import RuleRefused
-from liftpy.ir.expr import FunCall, Literal, Param
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Literal, Param
 from liftpy.ir.nat import var
 from liftpy.ir.walk import at, top_down_from
 from liftpy.ir.walk import top_down as parts

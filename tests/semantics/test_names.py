@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.semantics import numbers
 from liftpy.semantics.evaluate import evaluate, evaluate_at

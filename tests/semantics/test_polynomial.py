@@ -8,9 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from liftpy.ir.call import FunCall, call
 from liftpy.ir.constraint import at_least
-from liftpy.ir.expr import Expr, FunCall, Literal, Param, ScalarOp, call
+from liftpy.ir.expr import Expr, Literal, Param
 from liftpy.ir.nat import nat, nats
+from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.types import F32, I32
 from liftpy.primitives import Pad, Take
 from liftpy.rewrite.rule import Rule

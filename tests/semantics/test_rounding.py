@@ -5,7 +5,8 @@ import pytest
 
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import choose_points
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.rewrite.algorithms import Algorithm, algorithms_of
 from liftpy.rewrite.forms import partitions

@@ -10,7 +10,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.workloads.convolution import Convolution, by_channel, dilated, in_groups, strided
 
 Array = np.ndarray

@@ -11,7 +11,7 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import LiftError
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32
 from liftpy.language.embedded import lang
 from liftpy.language.text.program import parse, show

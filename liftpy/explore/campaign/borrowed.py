@@ -34,8 +34,12 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.given_points import bank_in
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Program, Tuple
-from liftpy.ir.walk import every_part, function_of, with_function
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import function_of
+from liftpy.ir.program import Program
+from liftpy.ir.walk import every_part, with_function
 from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import keys_of_stages, prefixed

@@ -14,7 +14,7 @@ from liftpy.explore.campaign.rows import Row
 from liftpy.explore.space.candidate import Candidate, steps_text
 from liftpy.explore.space.given_points import proved
 from liftpy.explore.space.settings import Settings
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate

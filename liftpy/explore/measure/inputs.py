@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from liftpy.deadline import check
 from liftpy.errors import LiftError, MemoryRefused
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import FLOATS, SCALARS, STORAGE, components
 from liftpy.memory import available

@@ -27,7 +27,11 @@ from liftpy.explore.measure.check import (
 )
 from liftpy.explore.measure.inputs import INPUT_SEED
 from liftpy.explore.measure.outcome import WrongResult
-from liftpy.ir.expr import Expr, FunCall, Function, Program, ScalarOp, UserFun
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Function, UserFun
+from liftpy.ir.primitive import ScalarOp
+from liftpy.ir.program import Program
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import (
     F16,

@@ -12,7 +12,7 @@ from liftpy.explore.space.candidate import program_text
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.product import Joint, Product
 from liftpy.explore.space.settings import spelled
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.rewrite.origin import origins
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.version import VERSION
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.text.program import show
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategy import step_json

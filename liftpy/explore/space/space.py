@@ -24,7 +24,7 @@ from liftpy.explore.space.precision import LeftOut, within_error
 from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed, Settings, is_number, spelled
 from liftpy.explore.space.units import in_list, units_of, with_words
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.partition import WINOGRAD, Partition

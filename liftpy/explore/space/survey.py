@@ -11,7 +11,8 @@ from liftpy.constraints.solve import Infeasible, Tightened, redundant, tightened
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.space import Space
-from liftpy.ir.expr import Expr, Program
+from liftpy.ir.expr import Expr
+from liftpy.ir.program import Program
 from liftpy.ir.types import components
 from liftpy.ir.walk import children
 from liftpy.rewrite.strategies.families.common import with_epilogues

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Expr, Lambda, Literal, Primitive
+from liftpy.ir.expr import Expr, Literal
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import NatLike, nat
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.scalars import cast_literal
 from liftpy.ir.types import I32, ArrayType, TupleType
 from liftpy.language.embedded.documented import word

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from liftpy.errors import LiftError, TypeRefused, plural
-from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda, Law, UserFun
 from liftpy.ir.nat import Nat, NatLike, nat, var
+from liftpy.ir.program import Program
 from liftpy.ir.provided import TRACE
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import (

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Expr, Lambda, Primitive
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import ArrayType, ScalarType
 from liftpy.language.embedded.placing import at_place
 from liftpy.language.given import is_number, plain, shown

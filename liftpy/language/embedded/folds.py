@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
 from liftpy.errors import InternalError, TypeRefused
-from liftpy.ir.expr import Expr, Lambda, Literal, Primitive, Tuple
+from liftpy.ir.expr import Expr, Literal, Tuple
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.scalars import cast_literal
 from liftpy.ir.types import (
     BOOL,

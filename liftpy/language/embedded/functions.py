@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from liftpy.errors import TypeRefused, plural
-from liftpy.ir.expr import Expr, FunCall, Lambda, Param, Tuple, UserFun, apply
+from liftpy.ir.call import FunCall, apply
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import F32, ArrayType, TupleType, Type, VectorType
 from liftpy.language.embedded.operations import call_of, open_literal, size_as_value

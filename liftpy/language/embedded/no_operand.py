@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Program, UserFun
+from liftpy.ir.function import UserFun
+from liftpy.ir.program import Program
 from liftpy.source.caller import refusal
 
 

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from liftpy.errors import TypeRefused, plural
-from liftpy.ir.expr import Expr, FunCall, Literal, Program, ScalarOp, UserFun
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Literal
+from liftpy.ir.function import UserFun
 from liftpy.ir.nat import Nat
 from liftpy.ir.operators import OPERATORS
+from liftpy.ir.primitive import ScalarOp
+from liftpy.ir.program import Program
 from liftpy.ir.scalars import cast_literal
 from liftpy.ir.types import BOOL, F32, INTEGERS, SCALARS, STORAGE, OpenType, Type
 from liftpy.language.embedded.no_operand import NoOperand

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from liftpy.errors import NoSuchAttribute
-from liftpy.ir.expr import Expr, UserFun
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import UserFun
 from liftpy.ir.types import BOOL, FLOATS, SCALARS, ArrayType, ScalarType, TupleType
 from liftpy.language.embedded.operations import call_of, constant_like, operate
 from liftpy.language.embedded.placing import at_place

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from liftpy.ir.expr import Expr, FunCall, Law, OpenFun, Param, ScalarOp, UserFun
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Law, OpenFun, UserFun
 from liftpy.ir.operators import OPERATORS
+from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.types import (
     F32,
     FLOATS,

@@ -14,18 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Function,
-    Lambda,
-    Layout,
-    Literal,
-    Param,
-    Primitive,
-    Tuple,
-    fresh,
-)
+from liftpy.ir.call import FunCall, fresh
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Function, Lambda
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.walk import DEPTH, height
 from liftpy.language.embedded.trace import Trace
 

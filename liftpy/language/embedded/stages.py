@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from liftpy.errors import TypeRefused
+from liftpy.ir.call import call
 from liftpy.ir.constraint import Equal
-from liftpy.ir.expr import Expr, Function, Get, Lambda, Primitive, call
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Function, Lambda
 from liftpy.ir.nat import Nat, NatLike, nat
+from liftpy.ir.primitive import Get, Primitive
 from liftpy.ir.types import I32, ArrayType, ScalarType, Type, same_shape
 from liftpy.language.embedded.documented import word
 from liftpy.language.embedded.folds import Start, reduction

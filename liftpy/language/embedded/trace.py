@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from liftpy.errors import LiftError, TypeRefused
-from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
 from liftpy.ir.provided import TRACE
 from liftpy.language.embedded.misuse import misuse
 from liftpy.language.inference import Holes

@@ -15,8 +15,11 @@ from dataclasses import MISSING
 from typing import Any
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.expr import Expr, Function, Primitive, UserFun, call
+from liftpy.ir.call import call
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Function, UserFun
 from liftpy.ir.nat import INDEX, Nat, nat, var
+from liftpy.ir.primitive import Primitive
 from liftpy.language.embedded import documented
 from liftpy.language.embedded.no_operand import NoOperand, no_operator
 from liftpy.language.embedded.operations import agreeing

@@ -16,24 +16,13 @@ from functools import cache
 from typing import Any, cast
 
 from liftpy.errors import InternalError, TypeRefused
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    FunVar,
-    Get,
-    Lambda,
-    Literal,
-    Param,
-    Primitive,
-    Program,
-    ScalarOp,
-    Tuple,
-    UserFun,
-    function_of,
-    index_fields,
-)
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import FunVar, Lambda, UserFun
 from liftpy.ir.nat import INDEX, Nat
 from liftpy.ir.open_sizes import size_ranges
+from liftpy.ir.primitive import Get, Primitive, ScalarOp, function_of, index_fields
+from liftpy.ir.program import Program
 from liftpy.ir.types import BOOL, F32, ArrayType, TupleType, Type, VectorType, scalars
 from liftpy.ir.walk import top_down
 from liftpy.language.inference import integers_in, is_whole

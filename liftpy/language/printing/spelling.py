@@ -7,7 +7,8 @@ import re
 from collections.abc import Collection
 
 from liftpy.errors import InternalError
-from liftpy.ir.nat import Applied, Atom, Extreme, Nat, Quotient, Remainder, Var
+from liftpy.ir.nat import Applied, Extreme, Nat, Quotient, Remainder, Var
+from liftpy.ir.polynomial import Atom
 from liftpy.ir.types import F32, INTEGERS, ArrayType, TupleType, Type, VectorType
 
 RESERVED = frozenset(

@@ -6,7 +6,7 @@ import inspect
 from dataclasses import fields
 from functools import cache
 
-from liftpy.ir.expr import Primitive
+from liftpy.ir.primitive import Primitive
 from liftpy.language.printing import show as printing
 
 

@@ -11,9 +11,12 @@ from functools import cache
 from typing import TypeVar
 
 from liftpy.errors import SyntaxRefused, plural
-from liftpy.ir.expr import Expr, FunCall, Function, Primitive, UserFun, call
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Function, UserFun
 from liftpy.ir.open_sizes import show_range
 from liftpy.ir.operators import OPERATORS
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import I32, TupleType, Type
 from liftpy.language.embedded.prelude import OPERATIONS, PRELUDE
 from liftpy.language.printing.spelling import show_type

@@ -14,20 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from liftpy.errors import SyntaxRefused, TypeRefused, UnknownName, plural
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Get,
-    Lambda,
-    Literal,
-    Param,
-    Primitive,
-    ScalarOp,
-    Tuple,
-    fresh,
-)
+from liftpy.ir.call import FunCall, fresh
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat
 from liftpy.ir.operators import OPERATORS
+from liftpy.ir.primitive import Get, Primitive, ScalarOp
 from liftpy.ir.types import (
     BOOL,
     F32,

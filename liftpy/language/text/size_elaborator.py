@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, UnknownName, a_few
-from liftpy.ir.expr import Primitive
 from liftpy.ir.nat import INDEX, Nat, greatest, least, nat, var
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import SCALARS, ArrayType, TupleType, Type, VectorType
 from liftpy.language.printing import show as printing
 from liftpy.language.text.syntax import (

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from liftpy.errors import InternalError, TypeRefused
-from liftpy.ir.expr import Expr, Lambda, Literal, Param, Tuple
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda
 from liftpy.ir.scalars import bounds, cast_literal, misfit
 from liftpy.ir.types import (
     BOOL,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least
-from liftpy.ir.expr import call
 from liftpy.ir.nat import nat, var
 from liftpy.primitives import PadClamp, PadMirror, PadWrap
 from liftpy.rewrite.rule import Rule

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least
-from liftpy.ir.expr import Expr, call
+from liftpy.ir.expr import Expr
 from liftpy.ir.types import F32, F64, I32, ScalarType, TupleType
 from liftpy.language.embedded.operations import operate
 from liftpy.primitives import Generate, ReduceByIndex, ReduceByIndexSeq

@@ -30,8 +30,10 @@ from typing import TypeAlias
 
 from liftpy.errors import TransformRefused
 from liftpy.ir.constraint import at_least
-from liftpy.ir.expr import Expr, FunCall, Lambda, Literal, Param, ScalarOp, call
+from liftpy.ir.expr import Expr, Literal, Param
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat, NatLike, nat, nats
+from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.types import F32
 from liftpy.primitives import Concat, Drop, Repeat, Take
 from liftpy.rewrite.rule import Assumption, Rule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least, at_most, divides
 from liftpy.ir.expr import Expr, call
 from liftpy.ir.nat import NatLike, nat, nats

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from liftpy.ir.call import call
 from liftpy.ir.constraint import at_most
-from liftpy.ir.expr import Param, call
+from liftpy.ir.expr import Param
 from liftpy.ir.nat import nats
 from liftpy.ir.types import ArrayType
 from liftpy.primitives import (

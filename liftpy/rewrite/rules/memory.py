@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Param, call
+from liftpy.ir.call import call
+from liftpy.ir.expr import Param
 from liftpy.primitives import ToGlobal, ToLocal, ToPrivate, ToStreamed
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules.notation import T, U, array, fmap, n, unknown

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Expr, FunCall, FunVar, Get, Lambda, Param, Tuple, call
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import FunVar, Lambda
 from liftpy.ir.nat import NatLike, nat, nats
+from liftpy.ir.primitive import Get
 from liftpy.ir.types import ArrayType, Type, TypeVar, VectorType
 from liftpy.primitives import (
     AsScalar,

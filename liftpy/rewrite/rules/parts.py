@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least, at_most, divides
-from liftpy.ir.expr import Expr, Param, call
+from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import NatLike, nat, nats
 from liftpy.ir.types import I32
 from liftpy.primitives import (

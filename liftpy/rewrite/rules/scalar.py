@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Literal, Param, ScalarOp
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Literal, Param
+from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.types import FLOATS, ScalarType
 from liftpy.rewrite.rule import Rule
 

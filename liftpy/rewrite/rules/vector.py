@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from liftpy.ir.call import call
 from liftpy.ir.constraint import divides
-from liftpy.ir.expr import Expr, Param, call
+from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import var
 from liftpy.ir.types import VectorType
 from liftpy.primitives import MapVec, ReduceVec

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Layout
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Layout
 from liftpy.ir.types import ArrayType, Type, VectorType
 from liftpy.ir.walk import Path
 from liftpy.primitives import AnyMap, Map, MemoryPrimitive

@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from liftpy.ir.expr import Expr, FunCall, Get, Param
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import NatLike, var
+from liftpy.ir.primitive import Get
 from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.primitives import Cover, Join, Map, Pad, Split, Uncover, Zip
 from liftpy.primitives.vector import MAX_LANES

@@ -15,7 +15,9 @@ A value then never exists as a whole, and the part that is live at one time fits
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Lambda
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import NatLike
 from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Map, Slide, Split, Transpose, Zip

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
 from liftpy.ir.walk import every_part
 from liftpy.primitives import At, ReduceByIndex
 from liftpy.rewrite.rules.by_index import OWNED, OWNED_RULES

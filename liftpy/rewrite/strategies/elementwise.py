@@ -9,7 +9,9 @@ straight-line code instead of a fold.
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Get, Param
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.primitive import Get
 from liftpy.ir.walk import at, children, every_part
 from liftpy.primitives import Join, Map, Pad, Split, Transpose, Uncover, Zip
 from liftpy.primitives.work import is_layout

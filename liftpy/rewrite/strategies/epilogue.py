@@ -13,7 +13,8 @@ finished accumulators.
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
 from liftpy.ir.walk import Path, at, children
 from liftpy.primitives import Join, Layout, Map, Transpose, Zip
 from liftpy.primitives.work import computes, writable

@@ -7,7 +7,8 @@ of F(m, r) in groups are one array of products of matrices, like those without g
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Param
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
 from liftpy.ir.walk import at, every_part, top_down
 from liftpy.primitives import Join
 from liftpy.rewrite.strategies.shapes import lets, parameter, renamed

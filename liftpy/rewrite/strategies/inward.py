@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from liftpy.ir.expr import Expr, FunCall, Function, FunVar, Param
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Function, FunVar
 from liftpy.primitives import Layout, Map
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import border, cover, pad, parts, rules_of, slide, split_join, transpose

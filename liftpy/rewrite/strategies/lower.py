@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from liftpy.ir.expr import Expr, FunCall, Lambda, Primitive, Tuple
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Tuple
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, every_part, top_down
 from liftpy.primitives import (

@@ -8,7 +8,9 @@ results, the copy takes little time.
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall, Get, Param
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.primitive import Get
 from liftpy.ir.walk import Path, at
 from liftpy.primitives import Map, Zip
 from liftpy.rewrite.strategies.lower import copy_kernel

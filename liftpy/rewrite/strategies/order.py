@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
 from liftpy.primitives import Join, Map
 from liftpy.rewrite.strategies.shapes import is_reduce, outer_reductions
 from liftpy.rewrite.strategy import (

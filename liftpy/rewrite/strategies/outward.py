@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Get, Param
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.primitive import Get
 from liftpy.ir.walk import at, children, top_down
 from liftpy.primitives import Map, Zip
 from liftpy.rewrite.strategies.epilogue import tuples_fused

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, every_part, top_down
 from liftpy.primitives import Map, Slide, Transpose

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liftpy.ir.expr import Expr, FunCall, ScalarOp
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.types import FLOATS
 from liftpy.ir.walk import Path, top_down
 from liftpy.primitives import Map

@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Literal, Param, Tuple
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Get, function_of
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
-from liftpy.ir.walk import Path, at, function_of
+from liftpy.ir.walk import Path, at
 from liftpy.primitives import MemoryPrimitive, Zip
 from liftpy.rewrite.strategies.shapes import lets, nests, working_map
 from liftpy.rewrite.strategies.share import is_storable

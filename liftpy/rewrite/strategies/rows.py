@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Lambda
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import NatLike
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at

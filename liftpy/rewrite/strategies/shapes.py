@@ -8,17 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Function,
-    Lambda,
-    Param,
-    Primitive,
-    Tuple,
-    fresh,
-    substitute,
-)
+from liftpy.ir.call import FunCall, fresh, substitute
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Function, Lambda
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, at, children, every_part, lambda_of, replace_at
 from liftpy.primitives import (

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Param, Primitive
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.types import ArrayType, Type, VectorType
-from liftpy.ir.walk import Path, at, children, every_part, function_of
+from liftpy.ir.walk import Path, at, children, every_part
 from liftpy.primitives import Map, ToGlobal, Zip
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.shapes import (

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import Nat
 from liftpy.primitives import Split
 from liftpy.rewrite.strategies.block import accumulate_blocks, group_maps, store_padding

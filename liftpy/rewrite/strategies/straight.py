@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from liftpy.ir.expr import Expr, FunCall, Primitive
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import MemoryPrimitive, Zip
 from liftpy.primitives.work import is_layout

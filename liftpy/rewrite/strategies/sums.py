@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Param
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Get
 from liftpy.ir.walk import Path, lambda_of, top_down
 from liftpy.primitives import Map, Reduce, Zip
 from liftpy.rewrite.strategies.epilogue import COMPONENTS, inner_apart

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liftpy.ir.expr import Expr, FunCall, Get, Param
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import Nat
+from liftpy.ir.primitive import Get
 from liftpy.ir.types import ArrayType, TupleType
 from liftpy.ir.walk import Path, at, children, every_part, top_down
 from liftpy.primitives import Zip

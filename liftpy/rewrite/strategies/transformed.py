@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, every_part

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from liftpy.errors import RuleRefused, TypeRefused
+from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint, Divides
-from liftpy.ir.expr import Expr, FunCall, Primitive, sizes_agree
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import ONE, Nat, NatLike, nat
+from liftpy.ir.primitive import Primitive, sizes_agree
 from liftpy.ir.walk import Path
 from liftpy.rewrite import match as matching
 from liftpy.rewrite.instantiate import instantiate

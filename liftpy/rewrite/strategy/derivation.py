@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from liftpy.errors import RuleRefused
+from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint
-from liftpy.ir.expr import Expr, FunCall, Lambda, Program
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat, Var, nat
+from liftpy.ir.program import Program
 from liftpy.language.printing.spelling import show_nat
 from liftpy.language.text.program import parse, show, show_expr
 from liftpy.primitives import Pad

@@ -10,17 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from liftpy.deadline import check
 from liftpy.errors import RuleRefused
 from liftpy.ir import walk
-from liftpy.ir.expr import Expr, FunCall, Primitive
-from liftpy.ir.walk import (
-    Path,
-    at,
-    children,
-    exists,
-    function_of,
-    replace_at,
-    top_down_from,
-    with_child,
-)
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.primitive import Primitive, function_of
+from liftpy.ir.walk import Path, at, children, exists, replace_at, top_down_from, with_child
 from liftpy.rewrite.strategy.combinators import FUEL, SHOWN, attempt, choose, repeat, seq, where
 from liftpy.rewrite.strategy.result import (
     ELSEWHERE,

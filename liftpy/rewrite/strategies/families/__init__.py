@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from liftpy.errors import InternalError
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton, key_of
 from liftpy.rewrite.strategies.by_index import reads_at_data

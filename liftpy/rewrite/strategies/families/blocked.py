@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from liftpy.ir.expr import Expr, Lambda, Program
+from liftpy.ir.expr import Expr
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ZERO, NatLike
+from liftpy.ir.program import Program
 from liftpy.ir.types import size_bytes
 from liftpy.ir.walk import Path, at
 from liftpy.primitives.lowered import DIMENSIONS

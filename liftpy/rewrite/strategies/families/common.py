@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from liftpy.ir.expr import Expr, FunCall, Program
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
+from liftpy.ir.program import Program
 from liftpy.ir.types import ArrayType, size_bytes
 from liftpy.ir.walk import every_part
 from liftpy.primitives import Map, Slide

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategy import Strategy
 

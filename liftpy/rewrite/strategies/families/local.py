@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.families.common import slides, window_and_length
 from liftpy.rewrite.strategies.families.form import Choices, Family, product

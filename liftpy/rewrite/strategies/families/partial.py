@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from liftpy.ir.expr import Program, Tuple
+from liftpy.ir.expr import Tuple
+from liftpy.ir.program import Program
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.partial import partial_results, reduced_lengths, results_reduced

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.types import ArrayType
 from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import Parameter

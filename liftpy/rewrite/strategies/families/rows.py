@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from liftpy.ir.expr import Program
 from liftpy.ir.nat import nat
+from liftpy.ir.program import Program
 from liftpy.ir.walk import at
 from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.primitives.vector import MAX_LANES

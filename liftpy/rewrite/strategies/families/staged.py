@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from liftpy.ir.expr import FunCall, Program
+from liftpy.ir.call import FunCall
+from liftpy.ir.program import Program
 from liftpy.ir.walk import every_part
 from liftpy.primitives import Reduce
 from liftpy.primitives.vector import MAX_LANES

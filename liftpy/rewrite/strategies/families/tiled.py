@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from liftpy.ir.expr import Expr, Program
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import Nat
+from liftpy.ir.program import Program
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.adjacent import adjacent_map
