@@ -16,23 +16,14 @@ from typing import Any, TypeAlias
 from liftpy.constraints.blocks import Blocks
 from liftpy.constraints.terms import NOTHING, Term, TermReader
 from liftpy.errors import InternalError
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Function,
-    Lambda,
-    Literal,
-    Param,
-    Primitive,
-    Tuple,
-    UserFun,
-)
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
+from liftpy.ir.function import Function, Lambda, UserFun
 from liftpy.ir.nat import ZERO, Nat, NatLike, nat, var
 from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses, used_often
-from liftpy.ir.walk import function_of
 from liftpy.kernels.chain import Kernel
 from liftpy.kernels.launch import Demand, demand, divided
 from liftpy.primitives import (

@@ -53,7 +53,7 @@ from liftpy.explore.space.precision import within_error
 from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for, families_in, units_of
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import collection_paused, compile_candidate

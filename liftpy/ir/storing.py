@@ -11,7 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from liftpy.errors import TypeRefused, UnknownName
-from liftpy.ir.expr import Expr, FunCall, Lambda, Program, Tuple
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Tuple
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.types import STORAGE, ArrayType, ScalarType, Type
 
 Storage = Mapping[str, Sequence[ScalarType]]

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from liftpy.ir.by_identity import by_identity
-from liftpy.ir.expr import Expr, FunCall, Get, Lambda, Param
-from liftpy.ir.walk import children, function_of
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda
+from liftpy.ir.primitive import Get, function_of
+from liftpy.ir.walk import children
 
 #: A path of component indices; the empty path is the whole value.
 Component: TypeAlias = tuple[int, ...]

@@ -26,8 +26,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd, prod
 
-from liftpy.ir.expr import FunCall
-from liftpy.ir.nat import Atom, Extreme, Nat
+from liftpy.ir.call import FunCall
+from liftpy.ir.nat import Extreme, Nat
+from liftpy.ir.polynomial import Atom
 from liftpy.ir.walk import every_part
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.nest import MOST_STATEMENTS

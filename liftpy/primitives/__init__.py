@@ -1,6 +1,6 @@
 """The primitives: law, type, conditions, meaning and reference of each. No z3, no OpenCL."""
 
-from liftpy.ir.expr import Get, Layout, Primitive, ScalarOp
+from liftpy.ir.primitive import Get, Layout, Primitive, ScalarOp
 from liftpy.primitives.border import ByClasses, PadClamp, PadMirror, PadWrap
 from liftpy.primitives.concat import Concat, Drop, SplitAt, Take
 from liftpy.primitives.cover import Cover, CoverOnce, Uncover

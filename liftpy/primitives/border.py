@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 
 from liftpy.ir.call import call
 from liftpy.ir.constraint import Constraint, at_least, at_most
-from liftpy.ir.expr import Expr, Lambda, Layout, Param, Primitive, call
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat, greatest, least, nat, var
-from liftpy.ir.primitive import Layout
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.pull import Index, Pull, Reader, Value
 from liftpy.ir.types import ArrayType, Type
 from liftpy.primitives.concat import Concat, Drop, Take

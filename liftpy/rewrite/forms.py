@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from liftpy.errors import ConstraintRefused
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.storing import storable
 from liftpy.ir.types import ScalarType, scalars
 from liftpy.rewrite.bank import USUAL, Bank

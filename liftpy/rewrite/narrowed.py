@@ -12,20 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from liftpy.errors import LiftError
-from liftpy.ir.expr import (
-    Expr,
-    FunCall,
-    Get,
-    Lambda,
-    Param,
-    Primitive,
-    Program,
-    ScalarOp,
-    Tuple,
-    UserFun,
-    call,
-    fresh,
-)
+from liftpy.ir.call import FunCall, call, fresh
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Lambda, UserFun
+from liftpy.ir.primitive import Get, Primitive, ScalarOp
+from liftpy.ir.program import Program
 from liftpy.ir.types import STORAGE, ArrayType, ScalarType, TupleType, Type, scalars
 from liftpy.ir.walk import bound_names
 from liftpy.primitives import AnyMap, Map

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.errors import ArgumentRefused, UnknownName
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.ir.scalar_types import RECORDS, ScalarRecord
 from liftpy.ir.storing import with_storage as permitted
 from liftpy.ir.types import SCALARS, STORAGE, ScalarType

@@ -8,7 +8,7 @@ from pathlib import Path
 from liftpy.boards.bundle import Bundle, write
 from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.exploring import space_of
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.workloads import Convolution, convolution
 
 CONVOLUTION = convolution(Convolution(4, 9, 8, 8, (3, 3), padding=(1, 1, 1, 1)), "conv")

@@ -12,7 +12,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import ConstraintRefused
 from liftpy.explore.exploring import candidate_of
 from liftpy.explore.space.candidate import Candidate
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.kernels.chain import chain
 from liftpy.language.text.program import parse
 from liftpy.opencl.session import Session

@@ -12,7 +12,9 @@ import pytest
 import liftpy as lp
 from liftpy.compile import Kernel
 from liftpy.explore.exploring import space_of
-from liftpy.ir.expr import FunCall, Lambda, Program
+from liftpy.ir.call import FunCall
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.walk import every_part
 from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate, compile_program

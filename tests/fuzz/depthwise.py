@@ -22,7 +22,7 @@ import numpy as np
 from liftpy.compile import Kernel
 from liftpy.constraints.device import Device
 from liftpy.explore.space.candidate import Candidate
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.algorithms import algorithms_of, shape_of

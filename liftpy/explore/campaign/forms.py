@@ -12,7 +12,7 @@ from liftpy.explore.space.given_points import with_points
 from liftpy.explore.space.plainest import PLAIN
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.rewrite.bank import USUAL, Bank
 from liftpy.rewrite.forms import as_declared, other_forms, partitions
 from liftpy.rewrite.partition import Partition

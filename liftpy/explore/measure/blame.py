@@ -17,7 +17,8 @@ from liftpy.explore.measure.meaning import Meaning, allowed, bounds_at, expected
 from liftpy.explore.measure.messages import Inspected, Setup, Stored, StoredValue
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.space.precision import partition_of
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.ir.walk import at, replace_at
 from liftpy.kernels.chain import chain
 from liftpy.opencl.generate import buffer_names, stored_names

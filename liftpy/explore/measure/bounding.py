@@ -21,7 +21,8 @@ from liftpy.errors import TransformRefused
 from liftpy.explore.measure.check import Bounds, Expected
 from liftpy.explore.measure.meaning import Relative, bounds_at, narrowed
 from liftpy.explore.space.precision import partition_of
-from liftpy.ir.expr import Lambda, Program
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.rewrite.algorithms import algorithms_of
 from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import Skeleton

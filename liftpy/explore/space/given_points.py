@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from liftpy.errors import RuleRefused
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.rewrite.bank import USUAL, Bank, asked_points, laws_of
 from liftpy.rewrite.partition import GIVEN_POINTS, Partition, other_algorithms
 from liftpy.rewrite.proof_cache import admit, law_of

@@ -13,8 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from liftpy.errors import InternalError, LiftError, SyntaxRefused
-from liftpy.ir.expr import Expr, Lambda, Law, Param, Program, UserFun
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.function import Lambda, Law, UserFun
 from liftpy.ir.nat import var
+from liftpy.ir.program import Program
 from liftpy.ir.storing import with_storage
 from liftpy.ir.types import ScalarType
 from liftpy.language.embedded.prelude import PRELUDE

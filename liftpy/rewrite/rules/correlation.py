@@ -29,6 +29,7 @@ from functools import cache, reduce
 from typing import TypeAlias
 
 from liftpy.errors import TransformRefused
+from liftpy.ir.call import FunCall, call
 from liftpy.ir.constraint import at_least
 from liftpy.ir.expr import Expr, Literal, Param
 from liftpy.ir.function import Lambda

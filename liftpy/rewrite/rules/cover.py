@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least, at_most, divides
-from liftpy.ir.expr import Expr, call
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import NatLike, nat, nats
 from liftpy.primitives import Cover, Uncover, Unslide
 from liftpy.rewrite.rule import Rule

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least, at_most, divides
-from liftpy.ir.expr import call
 from liftpy.ir.nat import var
 from liftpy.primitives import ByClasses
 from liftpy.rewrite.rule import Assumption, Rule, ValueVar

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from liftpy.ir.expr import Expr, FunCall
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import NatLike, nat
 from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.primitives import Zip

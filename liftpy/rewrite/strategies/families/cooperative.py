@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from liftpy.ir.expr import Expr, Program
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import var
+from liftpy.ir.program import Program
 from liftpy.ir.walk import at
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
