@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import typer
 from rich.markup import escape
@@ -34,6 +35,9 @@ from liftpy.networks.offchip.traffic import performance, reloads
 
 SUFFIX = ".offchip"
 """How the file of a plan of traffic ends."""
+
+Totals: TypeAlias = Mapping[Policy, int | None]
+"""The traffic of the plan of each policy; None if it has no plan."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def plan_off_chip(asked: Request) -> None:
             if policy == asked.policy:
                 raise
     plan = made[asked.policy]
-    others = {policy: made[policy].traffic if policy in made else None for policy in POLICIES}
+    others: Totals = {p: made[p].traffic if p in made else None for p in POLICIES}
     if asked.output is not None:
         plan.verify()
         plan.save(asked.output)
@@ -92,7 +96,7 @@ def plan_off_chip(asked: Request) -> None:
         note(check(plan, net))
 
 
-def tell(plan: TrafficPlan, others: dict[Policy, int | None] | None, *, json: bool) -> None:
+def tell(plan: TrafficPlan, others: Totals | None, *, json: bool) -> None:
     """Prints a plan, as a table or as JSON."""
     if json:
         show_json({**as_data(plan), "policies": others})
@@ -122,8 +126,9 @@ def tell(plan: TrafficPlan, others: dict[Policy, int | None] | None, *, json: bo
     )
     for policy, total in (others or {}).items():
         said = "a layer fits in no way" if total is None else in_bytes(total)
-        other = total is not None and policy != plan.policy
-        share = f"; this plan moves {plan.traffic / total:.3f} of it" if other else ""
+        share = ""
+        if total is not None and policy != plan.policy:
+            share = f"; this plan moves {plan.traffic / total:.3f} of it"
         say(f"  {policy:14} {said}{share}")
     if plan.found:
         tell_search(plan)

@@ -113,11 +113,15 @@ class SumReader(ByName):
         added = tuple(replace(t, counters=(*t.counters, *counters)) for t in found.terms)
         return Sum((*init.terms, *added), init.running)
 
+    def element_at(self, xs: Pull, index: Value) -> Value:
+        """No element of a sum of products is at an index that is a value."""
+        return self.refuse()
+
     def refuse(self, *_: object, **__: object) -> NoReturn:
         """No sum of products uses other operations."""
         raise NoNest("it computes something besides sums of products")
 
-    either = of_index = element_at = unknown = scan = refuse
+    either = of_index = unknown = scan = refuse
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Range: TypeAlias = tuple[int, int]
 """The first value of a counter or an index, and the value after the last."""
@@ -140,7 +140,7 @@ class Nest:
 
     def places(self, array: Array) -> frozenset[str]:
         """The loops that decide which part of an array is used; a window moves within a part."""
-        return frozenset(array.loops) - self.windows if array is self.data else {*array.loops}
+        return frozenset(array.loops) - (self.windows if array is self.data else frozenset())
 
     def __str__(self) -> str:
         loops = " ".join(f"{loop.name}={loop.extent}" for loop in self.loops)
@@ -156,8 +156,8 @@ def ranges_of(extent: int, tile: int) -> list[Range]:
     return [(first, min(first + tile, extent)) for first in range(0, extent, tile)]
 
 
-def trips_of(nest: Nest, tiles: Mapping[str, int]) -> dict[str, int]:
-    """The number of tiles of each loop."""
+def trips_of(nest: Nest, tiles: Mapping[str, Any]) -> dict[str, Any]:
+    """The number of tiles of each loop; for arrays of sizes, an array."""
     return {name: -(-extent // tiles[name]) for name, extent in nest.extents.items()}
 
 

@@ -5,11 +5,12 @@ Equal nests are planned once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from numpy.typing import NDArray
 from pydantic import ValidationError
@@ -225,6 +226,8 @@ class TrafficPlan:
 HEADER = "liftpy traffic plan 1"
 """The first line of a plan as text."""
 
+POLICY = re.compile(f"policy ({'|'.join(POLICIES)})")
+
 
 def read_plan(path: str | Path) -> TrafficPlan:
     """The plan in a file, verified. StoreRefused for a file that is no plan, and for a false one.
@@ -241,10 +244,7 @@ def read_plan(path: str | Path) -> TrafficPlan:
     except ValidationError as error:
         lines.at -= 1
         raise lines.refusal(error.errors(include_url=False)[0]["msg"]) from error
-    policy = lines.word("policy")
-    if policy not in POLICIES:
-        lines.at -= 1
-        raise lines.refusal(f"the policies are {', '.join(POLICIES)}")
+    policy = cast("Policy", lines.take(POLICY, "policy")[1])
     named: list[tuple[int, str]] = []
     while lines.next.startswith("layer "):
         found = lines.take(LAYER, "layer")

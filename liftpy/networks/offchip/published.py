@@ -63,7 +63,7 @@ def layers(network: str) -> Iterator[Convolution]:
         )
         pad = kernel // 2 if found["pad"] is None else int(found["pad"])
         layer = Convolution(
-            inputs, side, side, outputs, (kernel, kernel), (stride, stride), (pad,) * 4,
+            inputs, side, side, outputs, (kernel, kernel), (stride, stride), (pad, pad, pad, pad),
             layout="nchw",
         )  # fmt: skip
         yield from [layer] * times
