@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_args
 
 import numpy as np
 import typer
@@ -17,13 +17,17 @@ from rich.table import Table
 
 from liftpy.cli.arguments import PLAN
 from liftpy.cli.networks import joined_network
-from liftpy.cli.options import ChannelsOption, DeviceName, JsonFlag, SizeOption, sizes
+from liftpy.cli.options import ChannelsOption, DeviceName, JsonFlag, SizeOption, one_of, sizes
 from liftpy.cli.screen import note, say, show, show_json
+from liftpy.cli.traffic_plans import SUFFIX, Request, plan_off_chip
 from liftpy.errors import ArgumentRefused, plural
 from liftpy.explore.report.wording import in_bytes, in_time
 from liftpy.files.naming import file_names
 from liftpy.files.writing import write_file
 from liftpy.networks.network import network
+from liftpy.networks.offchip.policies import POLICIES, Policy
+from liftpy.networks.offchip.published import NETWORKS
+from liftpy.networks.offchip.search import Objective
 from liftpy.networks.plan import Plan, load
 from liftpy.networks.plan_file import Choice
 from liftpy.networks.planning import Point
@@ -35,8 +39,15 @@ def register(app: typer.Typer) -> None:
     app.command("plan")(plan_model)
 
 
-def plan_model(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX model.")],
+def plan_model(  # noqa: PLR0913  one parameter per option
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="An ONNX model; with `--objective traffic`, also a network that e-PlaNNer was "
+            f"evaluated on ({', '.join(NETWORKS)}), or FILE{SUFFIX}, a plan to verify and print.",
+        ),
+    ],
     *,
     size: SizeOption = None,
     db: Annotated[
@@ -58,11 +69,87 @@ def plan_model(
     device: DeviceName = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE.plan", help="The file for the plan."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE.plan",
+            help=f"The file for the plan; FILE{SUFFIX} for one of traffic.",
+        ),
     ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            metavar="WORD",
+            help="`traffic`: the fewest bytes between an accelerator and its memory, by a model; "
+            "`metric`: the highest modelled rate for each byte. Nothing runs on a device.",
+            parser=one_of(get_args(Objective), "objective"),
+        ),
+    ] = None,
+    hardware: Annotated[
+        str | None,
+        typer.Option(
+            "--hardware",
+            metavar="FILE.json",
+            help="The accelerator, for these objectives: a file, or the name of one that comes "
+            "with liftpy, such as sample.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            metavar="WORD",
+            help="The policy, for these objectives: best, zhang, ma or smart-shuttle.",
+            parser=one_of(POLICIES, "policy"),
+        ),
+    ] = "best",
+    full_array: Annotated[
+        bool,
+        typer.Option(
+            "--full-array", help="Only tiles that leave no side of the accelerator's array idle."
+        ),
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Run the plan of traffic in NumPy with memories of the accelerator's sizes, and "
+            "compare the outputs with the model's meaning.",
+        ),
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """A candidate for each operation of a model, an order, and one arena; the front of plans."""
+    if objective is not None or model.suffix == SUFFIX:
+        if db or memory_limit or channels_last or device:
+            raise typer.BadParameter(
+                "a plan of traffic takes no --db, --memory-limit, --channels-last or --device",
+                param_hint="--objective",
+            )
+        if hardware is None and model.suffix != SUFFIX:
+            raise typer.BadParameter(
+                "name an accelerator, for example --hardware sample", param_hint="--hardware"
+            )
+        plan_off_chip(
+            Request(
+                model,
+                size,
+                hardware or "",
+                cast("Objective", objective or "traffic"),
+                cast("Policy", policy),
+                full_array=full_array,
+                check=check,
+                output=output,
+                json=json,
+            )
+        )
+        return
+    if hardware is not None or check or full_array or policy != "best":
+        raise typer.BadParameter(
+            "--hardware, --policy, --full-array and --check need --objective traffic",
+            param_hint="--objective",
+        )
     if output is not None and output.suffix != PLAN:
         raise typer.BadParameter(
             f"{output} does not end in {PLAN}, by which `run` knows a plan", param_hint="--output"

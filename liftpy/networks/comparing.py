@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from liftpy.errors import LiftError
 from liftpy.ir.types import FLOATS, ScalarType
 from liftpy.networks.executing import Array
+from liftpy.networks.graph import Graph
 
 TOLERANCES = {"f16": 4e-3, "f32": 1e-4, "f64": 1e-10}
 """The largest difference of results, relative to the largest absolute value of the tensor."""
@@ -33,3 +37,23 @@ def tolerance_of(t: ScalarType, given: float | None) -> float:
     if t not in FLOATS:
         return 0.0
     return TOLERANCES[t.name] if given is None else given
+
+
+def compared(
+    graph: Graph,
+    found: Mapping[str, Array],
+    wanted: Mapping[str, Array],
+    tolerance: float | None = None,
+) -> dict[str, float]:
+    """The largest error of each output. LiftError if one exceeds the tolerance of its type."""
+    errors: dict[str, float] = {}
+    for name, array in wanted.items():
+        t = graph.tensors[name].type
+        errors[name] = float(errors_of(t, found[name], array).max())
+        allowed = tolerance_of(t, tolerance)
+        if not errors[name] <= allowed:
+            raise LiftError(
+                f"output {name} of {graph.name} differs from its meaning by "
+                f"{errors[name]:.3g} of its largest value; the tolerance is {allowed:g}"
+            )
+    return errors

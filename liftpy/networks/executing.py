@@ -101,3 +101,15 @@ def execute(
                 del held[name]
     own = {*graph.inputs, *graph.constants}  # what a caller changes must not be read again
     return {name: held[name].copy() if name in own else held[name] for name in graph.outputs}
+
+
+def random_arrays(graph: Graph, seed: int = 0) -> dict[str, Array]:
+    """Random numbers for all inputs: normally distributed floats, and integers of 0 and 1."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, Array] = {}
+    for name in graph.inputs:
+        tensor = graph.tensors[name]
+        t = np.dtype(DTYPES[tensor.type.name])
+        made = rng.standard_normal(tensor.shape)
+        found[name] = np.asarray(made if t.kind == "f" else made > 0).astype(t)
+    return found

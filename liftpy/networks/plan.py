@@ -9,8 +9,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-
 from liftpy.constraints.device import Device
 from liftpy.errors import InternalError, LiftError, StoreRefused, plural
 from liftpy.explore.campaign.replay import named_candidate
@@ -18,8 +16,8 @@ from liftpy.explore.space.space import Space
 from liftpy.explore.space.version import VERSION
 from liftpy.files.writing import write_file
 from liftpy.language.entry import entry
-from liftpy.networks.comparing import errors_of, tolerance_of
-from liftpy.networks.executing import Array, by_meaning, execute
+from liftpy.networks.comparing import compared
+from liftpy.networks.executing import Array, by_meaning, execute, random_arrays
 from liftpy.networks.graph import Graph
 from liftpy.networks.layout import Layout, constant_bytes, layout_of
 from liftpy.networks.options import Option, Options, firsts
@@ -29,7 +27,6 @@ from liftpy.networks.profiling import Profile, profiled
 from liftpy.networks.running import Runner
 from liftpy.networks.sharing import sharing
 from liftpy.networks.verifying import verified
-from liftpy.opencl.arguments import DTYPES
 from liftpy.opencl.devices import devices, find_device
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
@@ -149,17 +146,7 @@ class Plan:
         """
         found = self.run(inputs, poison=True)
         wanted = execute(self.graph, inputs, by_meaning)
-        errors: dict[str, float] = {}
-        for name, array in wanted.items():
-            t = self.graph.tensors[name].type
-            errors[name] = float(errors_of(t, found[name], array).max())
-            allowed = tolerance_of(t, tolerance)
-            if not errors[name] <= allowed:
-                raise LiftError(
-                    f"output {name} of {self.graph.name} differs from its meaning by "
-                    f"{errors[name]:.3g} of its largest value; the tolerance is {allowed:g}"
-                )
-        return errors
+        return compared(self.graph, found, wanted, tolerance)
 
     def profile(
         self,
@@ -218,14 +205,7 @@ class Plan:
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
         """Random numbers for all inputs: normally distributed floats, and integers of 0 and 1."""
-        rng = np.random.default_rng(seed)
-        found: dict[str, Array] = {}
-        for name in self.graph.inputs:
-            tensor = self.graph.tensors[name]
-            t = DTYPES[tensor.type.name]
-            made = rng.standard_normal(tensor.shape)
-            found[name] = np.asarray(made if t.kind == "f" else made > 0).astype(t)
-        return found
+        return random_arrays(self.graph, seed)
 
     def save(self, path: str | Path) -> None:
         """Writes the plan to a file, which `lp.load` reads. LiftError if it cannot be written."""
