@@ -288,19 +288,10 @@ def load(path: str | Path, device: Device | str | None = None, *, remeasure: boo
     """
     path = Path(path)
     data = decoded(path)
-    if not remeasure and data.version != VERSION:
-        raise StoreRefused(
-            f"{path} is a plan of liftpy {data.version}, and this is {VERSION}: plan again, or "
-            f"{AGAIN}"
-        )
+    if not remeasure:
+        _check_version(path, data)
     target = _target(path, data.device, device, remeasure=remeasure)
-    plan = Plan(replace(data, device=target))
-    try:
-        wrong = verified(data, plan.modules)
-    except (LiftError, InternalError) as error:
-        raise StoreRefused(f"{path} is not a valid plan: {error}") from error
-    if wrong is not None:
-        raise StoreRefused(f"{path} is not a valid plan: {wrong}")
+    plan = _verified(path, replace(data, device=target))
     if remeasure:
         return plan.remeasured(target)
     if data.layout.alignment % alignment_of(target):
@@ -308,6 +299,33 @@ def load(path: str | Path, device: Device | str | None = None, *, remeasure: boo
             f"{path} has offsets at multiples of {data.layout.alignment} bytes, and {target.name} "
             f"needs {alignment_of(target)}: {AGAIN}"
         )
+    return plan
+
+
+def stored(path: Path) -> Plan:
+    """The plan in a file, whose device need not be there. StoreRefused if it is not valid."""
+    data = decoded(path)
+    _check_version(path, data)
+    return _verified(path, data)
+
+
+def _check_version(path: Path, data: PlanData) -> None:
+    if data.version != VERSION:
+        raise StoreRefused(
+            f"{path} is a plan of liftpy {data.version}, and this is {VERSION}: plan again, or "
+            f"{AGAIN}"
+        )
+
+
+def _verified(path: Path, data: PlanData) -> Plan:
+    """A plan with its kernels. StoreRefused if it is not valid."""
+    plan = Plan(data)
+    try:
+        wrong = verified(data, plan.modules)
+    except (LiftError, InternalError) as error:
+        raise StoreRefused(f"{path} is not a valid plan: {error}") from error
+    if wrong is not None:
+        raise StoreRefused(f"{path} is not a valid plan: {wrong}")
     return plan
 
 
