@@ -129,15 +129,30 @@ class Plan:
             self._runner = Runner(self.graph, self.modules, self.layout, self.device)
         return self._runner
 
+    @property
+    def queue(self) -> Any:
+        """The queue of pyopencl on which the plan runs; its context has the plan's memory."""
+        return self.runner().queue
+
     def run(
-        self, inputs: Mapping[str, Any] | Sequence[Any], *, poison: bool = False
-    ) -> dict[str, Array]:
+        self,
+        inputs: Mapping[str, Any] | Sequence[Any],
+        *,
+        poison: bool = False,
+        on_device: bool = False,
+    ) -> dict[str, Any]:
         """All outputs by name; `inputs` are arrays by name, or in the order of the inputs.
 
-        A repeated call copies inputs and outputs and launches the kernels. With `poison`, memory
-        that was not written is NaN.
+        They are arrays of NumPy or pyopencl, or objects with `__dlpack__`. Outputs are arrays of
+        NumPy or, with `on_device`, of pyopencl. docs/networks.md says what is copied. With
+        `poison`, memory that was not written is NaN. ArgumentRefused if an input does not fit.
+
+        >>> import liftpy as lp, pyopencl.array
+        >>> plan = lp.load("model.plan")  # doctest: +SKIP
+        >>> x = pyopencl.array.to_device(plan.queue, image)  # doctest: +SKIP
+        >>> plan.run([x], on_device=True)["y"].get()  # doctest: +SKIP
         """
-        return self.runner().run(inputs, poison=poison)
+        return self.runner().run(inputs, poison=poison, on_device=on_device)
 
     def check(
         self, inputs: Mapping[str, Any] | Sequence[Any], tolerance: float | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
@@ -21,9 +21,12 @@ from liftpy.networks.schedule import (
     Release,
     Step,
     Upload,
+    bindings,
     schedule_of,
 )
+from liftpy.networks.sharing import only_read, sharing
 from liftpy.opencl.arguments import DTYPES
+from liftpy.opencl.foreign import on_host
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.resident import Armed, Place, Resident
 from liftpy.opencl.session import Session
@@ -43,6 +46,16 @@ class Times:
     def kernels(self) -> Mapping[str, Sequence[int]]:
         """The duration of each kernel by operation."""
         return {name: [end - start for start, end in own] for name, own in self.spans.items()}
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """A buffer of kernels that read an input: its place, and the byte of the input there."""
+
+    part: Armed
+    buffer: str
+    place: Place
+    offset: int
 
 
 class Runner:
@@ -74,32 +87,47 @@ class Runner:
         for step in schedule.prepare:
             self._prepare(step)
         self._parts = [(call, self._armed(call)) for call in schedule.calls]
+        shared = sharing(graph, layout.alignment)
+        self._readers = {
+            name: [*_readers_of(members, self._parts)]
+            for name, members in only_read(graph, shared).items()
+        }
+        self._lent: set[str] = set()
 
     @property
     def constant_bytes(self) -> int:
         """The bytes of device memory that constants take, packed ones included."""
         return self._device.bytes - self.layout.bytes
 
+    @property
+    def queue(self) -> Any:
+        """The queue of pyopencl on which the network runs."""
+        return self._device.queue
+
     def run(
-        self, inputs: Mapping[str, Any] | Sequence[Any], *, poison: bool = False
-    ) -> dict[str, Array]:
+        self,
+        inputs: Mapping[str, Any] | Sequence[Any],
+        *,
+        poison: bool = False,
+        on_device: bool = False,
+    ) -> dict[str, Any]:
         """All outputs by name. `times` has those of this run.
 
         With `poison`, the arena is filled with NaN first, and the results and the scratch of an
         operation again before it runs: a tensor that is overwritten too early or not written shows.
+        The outputs are arrays of NumPy or, with `on_device`, of pyopencl.
         """
         with self._turn:
-            return self._run(given_inputs(self.graph, inputs), poison=poison)
+            given = given_inputs(self.graph, inputs, self._keeps)
+            return self._run(given, poison=poison, on_device=on_device)
 
-    def _run(self, given: Mapping[str, Array], *, poison: bool) -> dict[str, Array]:
-        host: dict[str, Array] = {**self.graph.constants, **given}
+    def _run(self, given: Mapping[str, Any], *, poison: bool, on_device: bool) -> dict[str, Any]:
+        host: dict[str, Any] = {**self.graph.constants, **given}
         spans: dict[str, Sequence[tuple[int, int]]] = {}
         taken = 0
         if poison and self.layout.bytes:
             self._device.spoil(Place(ARENA, 0, self.layout.bytes))
-        sent = {n: np.ascontiguousarray(host[n]) for n in self.graph.inputs if n in self._tensors}
-        for name, array in sent.items():
-            self._device.write(self._tensors[name], array, wait=False)
+        sent = [self._sent(name, given[name]) for name in self.graph.inputs]
         for group in self._groups(apart=poison):
             armed = [(call, part) for call, part in group if part is not None]
             if poison:
@@ -110,8 +138,10 @@ class Runner:
             taken += host_ns
             for call in (call for call, part in group if part is None):
                 self._on_host(call.operation, host)
+        del sent  # the device has read them
         self.times = Times(spans, taken)
-        return {name: self._result(name, host) for name in self.graph.outputs}
+        result = self._on_device if on_device else self._result
+        return {name: result(name, host) for name in self.graph.outputs}
 
     def profile(
         self, inputs: Mapping[str, Any] | Sequence[Any], repeats: int = 7, warmup: int = 2
@@ -184,6 +214,36 @@ class Runner:
                 if name in self._tensors:
                     self._device.write(self._tensors[name], np.ascontiguousarray(array))
 
+    def _keeps(self, value: object) -> bool:
+        """Whether an input stays where it is: on the device, unless the host computes something."""
+        return self._device.holds(value) and all(part is not None for _, part in self._parts)
+
+    def _sent(self, name: str, value: Any) -> Any:
+        """Has kernels read an input: where it is, or at its place, where it is copied.
+
+        Returns what has to stay until they are done.
+        """
+        if name not in self._tensors:
+            return None
+        readers = self._readers.get(name, [])
+        if self._device.holds(value):
+            regions = [self._device.region_of(value, r.offset, r.place.bytes) for r in readers]
+            if readers and all(region is not None for region in regions):
+                for reader, region in zip(readers, regions, strict=True):
+                    self._device.point(reader.part, reader.buffer, region)
+                self._lent.add(name)
+                return regions
+        if name in self._lent:
+            for reader in readers:
+                self._device.point(reader.part, reader.buffer, reader.place)
+            self._lent.remove(name)
+        if self._device.holds(value):
+            self._device.copy(self._tensors[name], value)
+            return value
+        array = np.ascontiguousarray(value)
+        self._device.write(self._tensors[name], array, wait=False)
+        return array
+
     def _read(self, name: str) -> Array:
         tensor = self.graph.tensors[name]
         array = np.empty(tensor.shape, DTYPES[tensor.type.name])
@@ -191,4 +251,22 @@ class Runner:
         return array
 
     def _result(self, name: str, host: Mapping[str, Array]) -> Array:
-        return self._read(name) if name in self._tensors else np.array(host[name])
+        return self._read(name) if name in self._tensors else np.array(on_host(name, host[name]))
+
+    def _on_device(self, name: str, host: Mapping[str, Any]) -> Any:
+        if name not in self._tensors:
+            return self._device.uploaded(on_host(name, host[name]))
+        tensor = self.graph.tensors[name]
+        return self._device.array_of(self._tensors[name], tensor.shape, DTYPES[tensor.type.name])
+
+
+def _readers_of(
+    members: Mapping[str, int], parts: Sequence[tuple[Call, Armed | None]]
+) -> Iterator[_Reader]:
+    """The buffers that read tensors of a storage, which begin at bytes of it."""
+    for call, part in parts:
+        if part is None or call.module is None:
+            continue
+        for buffer, tensor in bindings(call.operation, call.module).items():
+            if tensor in members and buffer in call.places:
+                yield _Reader(part, buffer, call.places[buffer], members[tensor])

@@ -83,10 +83,10 @@ def schedule_of(graph: Graph, modules: Mapping[str, Module], layout: Layout) -> 
     """The schedule of a network whose operations have these modules, by name."""
     tensors = {n: Place(ARENA, layout.tensors[n], graph.tensors[n].bytes) for n in resident(graph)}
     making = _Preparing(graph, modules)
-    steps = [Allocate(ARENA, layout.bytes)] if layout.bytes else []
-    steps += making.steps()
+    arena = [Allocate(ARENA, layout.bytes)] if layout.bytes else []
+    steps = (*arena, *making.steps())
     calls = tuple(_calls(graph, modules, layout, tensors, making))
-    return Schedule(tuple(steps), calls, tensors)
+    return Schedule(steps, calls, tensors)
 
 
 @dataclass
