@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from liftpy.ir.provided import Evaluation
 
 if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has them
+    from liftpy.boards.network_bundle import export
     from liftpy.compile import Kernel
     from liftpy.compile import compile_to_kernel as compile
     from liftpy.errors import LiftError
@@ -225,6 +226,7 @@ __all__ = [
     "evaluate_at",
     "exp",
     "explore",
+    "export",
     "f16",
     "f32",
     "f64",
@@ -395,6 +397,7 @@ _HOMES = {
     "devices": "liftpy.opencl.devices:devices",
     "evaluate": "liftpy.semantics.evaluate:evaluate",
     "evaluate_at": "liftpy.semantics.evaluate:evaluate_at",
+    "export": "liftpy.boards.network_bundle:export",
     "explore": "liftpy.explore.exploring:explore",
     "f16": "liftpy.ir.types:F16",
     "f32": "liftpy.ir.types:F32",

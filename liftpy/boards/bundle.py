@@ -98,6 +98,12 @@ def write(bundle: Bundle, folder: Path) -> None:
     a storage type, which the bundle's C program does not support.
     """
     check_types(parse(bundle.identity.text))
+    check_unused(folder)
+    write_files(folder, {**dict(_files(bundle)), **{p.name: p.read_bytes() for p in HOST}})
+
+
+def check_unused(folder: Path) -> None:
+    """Raises LiftError if a folder for a bundle is not empty."""
     try:
         used = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     except (OSError, ValueError) as error:
@@ -107,7 +113,6 @@ def write(bundle: Bundle, folder: Path) -> None:
             f"{folder} is not empty and was not changed: it may hold results. Name a new "
             "folder with -o"
         )
-    write_files(folder, {**dict(_files(bundle)), **{p.name: p.read_bytes() for p in HOST}})
 
 
 def check_types(program: Program) -> None:
@@ -131,7 +136,7 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, bytes]]:
     sums: dict[str, str] = {}
 
     def summed(name: str, content: bytes) -> tuple[str, bytes]:
-        sums[name] = _sha(content)
+        sums[name] = sha_of(content)
         return name, content
 
     means = expected(program, arrays, points=settings["points"], tolerance=settings["tolerance"])
@@ -172,20 +177,21 @@ def shared_data(
     names = file_names(name for name, _ in each)
     for number, (name, (_, array)) in enumerate(zip(names, each, strict=True)):
         files[f"inputs/{number}-{name}.bin"] = little(array).tobytes()
-    given = tuple((name, _sha(content)) for name, content in files.items())
+    given = tuple((name, sha_of(content)) for name, content in files.items())
     wanted: list[Wanted] = []
     for part, mean in zip(components(program.type), means, strict=True):
         shape = tuple(map(int, part.shape))
-        file, content = f"expected/{len(wanted)}.bin", _points(mean, shape)
+        file, content = f"expected/{len(wanted)}.bin", points_of(mean, shape)
         files[file] = content
         count = len(mean.points)
         total = int(np.prod(shape, dtype=np.int64))
-        sha = _sha(content)
+        sha = sha_of(content)
         wanted.append(Wanted(str(part.scalar), total, count, mean.tolerance, file, sha))
     return SharedData(files, given, tuple(wanted))
 
 
-def _sha(content: bytes) -> str:
+def sha_of(content: bytes) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -219,7 +225,7 @@ def _arrays(values: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
             yield name, value
 
 
-def _points(mean: Expected, shape: tuple[int, ...]) -> bytes:
+def points_of(mean: Expected, shape: tuple[int, ...]) -> bytes:
     """The bytes of a component's points: pairs of an index and a value."""
     index = np.ravel_multi_index(tuple(mean.points.T), shape) if shape else np.zeros(1, np.int64)
     kind = "<f8" if mean.values.dtype.kind == "f" else "<i8"

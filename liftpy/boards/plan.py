@@ -73,6 +73,14 @@ class Wanted:
     file: str
     sha256: str
 
+    @property
+    def words(self) -> str:
+        """The values as words of a line of the plan."""
+        return (
+            f"{self.scalar} {self.elements} {self.points} {self.tolerance!r} {self.file} "
+            f"{self.sha256}"
+        )
+
 
 def second_poison(scalar: str) -> np.ndarray:
     """The fill value of memory before a second run, whose result must equal that of the first.
@@ -101,23 +109,18 @@ def plan_text(
     `best_ns` is the median time of the fastest candidate so far, 0 if there is none. `device` is
     the device that the candidates were made for; its platform is known only if it was attached.
     """
-    named = device != DEFAULT_DEVICE
     lines = [
         FORMAT,
         f"campaign {json.dumps(campaign, sort_keys=True)}",
-        *([f"device {device.name}"] if named else []),
-        *([f"platform {device.platform}"] if named and not device.profile else []),
+        *target_lines(device),
         f"options {' '.join(BUILD_OPTIONS)}",
         f"timing {WARMUP} {REPEATS} {MOST_REPEATS} {round(ENOUGH_SECONDS * 1e9)}",
         f"slow {' '.join(map(str, (*SLOWLY, best_ns)))}",
         f"attempts {ATTEMPTS}",
         *(f"extension {name}" for name in EXTENSIONS.values()),
-        *(_scalar(name) for name, t in SCALARS.items() if t not in STORAGE),
+        *(scalar_line(name) for name, t in SCALARS.items() if t not in STORAGE),
         *(f"input {file} {sha}" for file, sha in inputs),
-        *(
-            f"expected {w.scalar} {w.elements} {w.points} {w.tolerance!r} {w.file} {w.sha256}"
-            for w in wanted
-        ),
+        *(f"expected {w.words}" for w in wanted),
         *_reference(),
     ]
     for part in parts:
@@ -125,7 +128,16 @@ def plan_text(
     return "".join(f"{line}\n" for line in lines)
 
 
-def _scalar(name: str) -> str:
+def target_lines(device: Device) -> list[str]:
+    """The lines about the device that a bundle is made for; a profile has no platform."""
+    if device == DEFAULT_DEVICE:
+        return []
+    platform = [] if device.profile else [f"platform {device.platform}"]
+    return [f"device {device.name}", *platform]
+
+
+def scalar_line(name: str) -> str:
+    """The line about a scalar type: its size, its kind, and two fills of unwritten memory."""
     t = DTYPES[name]
     poisons = (p.tobytes().hex() for p in (POISON[name], second_poison(name)))
     return f"scalar {name} {t.itemsize} {KINDS[t.kind]} {' '.join(poisons)}"
@@ -171,11 +183,13 @@ def _module(module: Module) -> Iterator[str]:
 
 
 def _launch(launch: Launch) -> str:
+    return f"launch {launch.phase} {range_words(launch)} {' '.join(launch.arguments)}"
+
+
+def range_words(launch: Launch) -> str:
+    """The kernel and the NDRange of a launch; local sizes of 0 leave them to the driver."""
     sizes = (*launch.global_size, *(launch.local_size or (0,) * len(launch.global_size)))
-    return (
-        f"launch {launch.phase} {launch.function} {len(launch.global_size)} "
-        f"{' '.join(map(str, sizes))} {' '.join(launch.arguments)}"
-    )
+    return f"{launch.function} {len(launch.global_size)} {' '.join(map(str, sizes))}"
 
 
 def csv_line(fields: Sequence[str]) -> str:

@@ -11,7 +11,8 @@ import typer
 from liftpy.boards.bundle import Bundle, write
 from liftpy.boards.importing import import_results
 from liftpy.boards.results import read_results
-from liftpy.cli.arguments import load_program
+from liftpy.cli.arguments import PLAN, load_program
+from liftpy.cli.loading import load
 from liftpy.cli.options import (
     JsonFlag,
     LimitsName,
@@ -20,6 +21,7 @@ from liftpy.cli.options import (
     SetOption,
     SizeOption,
     WhereOption,
+    refuse,
     settings_and_lists,
     sizes,
 )
@@ -45,7 +47,8 @@ def export(  # noqa: PLR0913  one parameter per option
         str,
         typer.Argument(
             metavar="FILE|PROGRAM",
-            help="A campaign database, followed by candidates; or a program, as in `compile`.",
+            help="A campaign database, followed by candidates; a program, as in `compile`; or a "
+            f"plan of a network, FILE{PLAN}.",
         ),
     ],
     candidates: Annotated[
@@ -74,8 +77,15 @@ def export(  # noqa: PLR0913  one parameter per option
 ) -> None:
     """A bundle that runs without Python: kernels, a C program, a Makefile, a manifest.
 
-    `liftpy import` reads its output. Needs no device; the limits of --device apply.
+    `liftpy import` reads its output. Needs no device; the limits of --device apply. The bundle of a
+    plan runs the whole network, and checks itself on random inputs (--seed).
     """
+    if what.endswith(PLAN):
+        others = {"CANDIDATE": candidates, "--size": size, "--set": set_, "--where": where}
+        others |= {"--memory-limit": memory_limit, "--device": device, "--batch": batch}
+        refuse(others | {"--fastest": fastest}, "a plan has its candidates, sizes and device")
+        load("plans").export_plan(Path(what), output, seed, json=json)
+        return
     if fastest is not None:
         if candidates:
             raise typer.BadParameter("it cannot be combined with CANDIDATE", param_hint="--fastest")

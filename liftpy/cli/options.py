@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -236,3 +236,10 @@ def settings_and_lists(
 def number_or_word(text: str) -> str | int:
     """The value of a setting: a number if it looks like one, otherwise a word."""
     return int(text) if text.removeprefix("-").isdecimal() else text
+
+
+def refuse(options: Mapping[str, Any], why: str) -> None:
+    """A usage error for the first option that is given."""
+    for option, value in options.items():
+        if value:
+            raise typer.BadParameter(why, param_hint=option)

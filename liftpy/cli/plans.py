@@ -1,4 +1,4 @@
-"""plan: a plan of an ONNX model; and the runs of plans."""
+"""plan: a plan of an ONNX model; and the runs and bundles of plans."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rich.markup import escape
 from rich.table import Table
 
+from liftpy.boards.network_bundle import export
 from liftpy.cli.arguments import PLAN
 from liftpy.cli.networks import joined_network
 from liftpy.cli.options import ChannelsOption, DeviceName, JsonFlag, SizeOption, one_of, sizes
@@ -28,7 +29,7 @@ from liftpy.networks.network import network
 from liftpy.networks.offchip.policies import POLICIES, Policy
 from liftpy.networks.offchip.published import NETWORKS
 from liftpy.networks.offchip.search import Objective
-from liftpy.networks.plan import Plan, load
+from liftpy.networks.plan import Plan, load, stored
 from liftpy.networks.plan_file import Choice
 from liftpy.networks.planning import Point
 from liftpy.networks.profiling import Profile, trace_of
@@ -251,6 +252,19 @@ def point_data(point: Point) -> dict[str, Any]:
 
 
 # --- runs -----------------------------------------------------------------------------------------
+
+
+def export_plan(file: Path, folder: Path, seed: int, *, json: bool) -> None:
+    """`liftpy export FILE.plan`: the network as a bundle that runs without Python."""
+    plan = stored(file)
+    export(plan, folder, seed=seed)
+    if json:
+        show_json(
+            {"bundle": str(folder), "network": plan.graph.name, "plan": point_data(plan.point)}
+        )
+        return
+    say(f"{plan.graph.name} for {plan.device.label}: {folder}")
+    note(f"there: cd {folder.name} && make check; then: ./network --help")
 
 
 def run_plan(  # noqa: PLR0913  one parameter per option

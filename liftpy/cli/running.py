@@ -24,6 +24,7 @@ from liftpy.cli.options import (
     SizeOption,
     StorageOption,
     WhereOption,
+    refuse,
     settings,
     settings_and_lists,
 )
@@ -237,13 +238,6 @@ def run(  # noqa: PLR0913  one parameter per option
     for name, value in (*given.items(), ("the result", done.result)):
         for said in all_nan(name, value):
             note(f"note: {said}")
-
-
-def refuse(options: Mapping[str, Any], why: str) -> None:
-    """A usage error for the first option that is given."""
-    for option, value in options.items():
-        if value:
-            raise typer.BadParameter(why, param_hint=option)
 
 
 def best_of(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from liftpy.errors import ArgumentRefused, NetworkRefused, plural
 from liftpy.ir.program import Program
 from liftpy.networks.graph import Graph, Operation, listed
+from liftpy.opencl.foreign import on_host
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.operations import DTYPES
 
@@ -27,8 +28,15 @@ def by_meaning(_: Operation, program: Program, arrays: Sequence[Array]) -> Seque
     return [np.asarray(part) for part in (found if isinstance(found, tuple) else (found,))]
 
 
-def given_inputs(graph: Graph, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Array]:
-    """The inputs by name; ArgumentRefused if one is missing, unknown, or of another type."""
+def given_inputs(
+    graph: Graph,
+    inputs: Mapping[str, Any] | Sequence[Any],
+    kept: Callable[[Any], bool] = lambda _: False,
+) -> dict[str, Array]:
+    """The inputs by name; ArgumentRefused if one is missing, unknown, or of another type.
+
+    They are arrays of NumPy, except those that are `kept`: arrays on a device.
+    """
     given = cast("object", inputs)
     if not isinstance(given, Mapping | Sequence) or isinstance(given, str | bytes):
         raise ArgumentRefused(
@@ -49,7 +57,7 @@ def given_inputs(graph: Graph, inputs: Mapping[str, Any] | Sequence[Any]) -> dic
         raise ArgumentRefused(
             f"{graph.name} {what}\n  its inputs are: {', '.join(graph.inputs) or 'none'}"
         )
-    found = {name: np.asarray(inputs[name]) for name in graph.inputs}
+    found = {n: x if kept(x := inputs[n]) else on_host(n, x) for n in graph.inputs}
     for name, array in found.items():
         if name not in graph.tensors:
             continue  # of a type that the language does not have: only the reference reads it

@@ -126,15 +126,30 @@ class Plan:
             self._runner = Runner(self.graph, self.modules, self.layout, self.device)
         return self._runner
 
+    @property
+    def queue(self) -> Any:
+        """The queue of pyopencl on which the plan runs; its context has the plan's memory."""
+        return self.runner().queue
+
     def run(
-        self, inputs: Mapping[str, Any] | Sequence[Any], *, poison: bool = False
-    ) -> dict[str, Array]:
+        self,
+        inputs: Mapping[str, Any] | Sequence[Any],
+        *,
+        poison: bool = False,
+        on_device: bool = False,
+    ) -> dict[str, Any]:
         """All outputs by name; `inputs` are arrays by name, or in the order of the inputs.
 
-        A repeated call copies inputs and outputs and launches the kernels. With `poison`, memory
-        that was not written is NaN.
+        They are arrays of NumPy or pyopencl, or objects with `__dlpack__`. Outputs are arrays of
+        NumPy or, with `on_device`, of pyopencl. docs/networks.md says what is copied. With
+        `poison`, memory that was not written is NaN. ArgumentRefused if an input does not fit.
+
+        >>> import liftpy as lp, pyopencl.array
+        >>> plan = lp.load("model.plan")  # doctest: +SKIP
+        >>> x = pyopencl.array.to_device(plan.queue, image)  # doctest: +SKIP
+        >>> plan.run([x], on_device=True)["y"].get()  # doctest: +SKIP
         """
-        return self.runner().run(inputs, poison=poison)
+        return self.runner().run(inputs, poison=poison, on_device=on_device)
 
     def check(
         self, inputs: Mapping[str, Any] | Sequence[Any], tolerance: float | None = None
@@ -268,19 +283,10 @@ def load(path: str | Path, device: Device | str | None = None, *, remeasure: boo
     """
     path = Path(path)
     data = decoded(path)
-    if not remeasure and data.version != VERSION:
-        raise StoreRefused(
-            f"{path} is a plan of liftpy {data.version}, and this is {VERSION}: plan again, or "
-            f"{AGAIN}"
-        )
+    if not remeasure:
+        _check_version(path, data)
     target = _target(path, data.device, device, remeasure=remeasure)
-    plan = Plan(replace(data, device=target))
-    try:
-        wrong = verified(data, plan.modules)
-    except (LiftError, InternalError) as error:
-        raise StoreRefused(f"{path} is not a valid plan: {error}") from error
-    if wrong is not None:
-        raise StoreRefused(f"{path} is not a valid plan: {wrong}")
+    plan = _verified(path, replace(data, device=target))
     if remeasure:
         return plan.remeasured(target)
     if data.layout.alignment % alignment_of(target):
@@ -288,6 +294,33 @@ def load(path: str | Path, device: Device | str | None = None, *, remeasure: boo
             f"{path} has offsets at multiples of {data.layout.alignment} bytes, and {target.name} "
             f"needs {alignment_of(target)}: {AGAIN}"
         )
+    return plan
+
+
+def stored(path: Path) -> Plan:
+    """The plan in a file, whose device need not be there. StoreRefused if it is not valid."""
+    data = decoded(path)
+    _check_version(path, data)
+    return _verified(path, data)
+
+
+def _check_version(path: Path, data: PlanData) -> None:
+    if data.version != VERSION:
+        raise StoreRefused(
+            f"{path} is a plan of liftpy {data.version}, and this is {VERSION}: plan again, or "
+            f"{AGAIN}"
+        )
+
+
+def _verified(path: Path, data: PlanData) -> Plan:
+    """A plan with its kernels. StoreRefused if it is not valid."""
+    plan = Plan(data)
+    try:
+        wrong = verified(data, plan.modules)
+    except (LiftError, InternalError) as error:
+        raise StoreRefused(f"{path} is not a valid plan: {error}") from error
+    if wrong is not None:
+        raise StoreRefused(f"{path} is not a valid plan: {wrong}")
     return plan
 
 

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from liftpy.constraints.device import Device
-from liftpy.errors import InternalError
 from liftpy.networks.executing import Array, Reference, check_programs, given_inputs
 from liftpy.networks.graph import Graph, Operation
-from liftpy.networks.layout import Layout, constants_read, footprint
-from liftpy.networks.sharing import resident
-from liftpy.opencl.arguments import DTYPES, touched_buffers
-from liftpy.opencl.kernel import Module, flat
+from liftpy.networks.layout import Layout
+from liftpy.networks.schedule import (
+    ARENA,
+    Allocate,
+    Call,
+    Pack,
+    Release,
+    Step,
+    Upload,
+    bindings,
+    schedule_of,
+)
+from liftpy.networks.sharing import only_read, sharing
+from liftpy.opencl.arguments import DTYPES
+from liftpy.opencl.foreign import on_host
+from liftpy.opencl.kernel import Module
 from liftpy.opencl.resident import Armed, Place, Resident
 from liftpy.opencl.session import Session
-
-ARENA = "the arena"
 
 
 @dataclass(frozen=True)
@@ -39,14 +48,14 @@ class Times:
         return {name: [end - start for start, end in own] for name, own in self.spans.items()}
 
 
-@dataclass
-class _Held:
-    """Device memory for constants: raw ones by tensor, packed ones by module and tensors."""
+@dataclass(frozen=True)
+class _Reader:
+    """A buffer of kernels that read an input: its place, and the byte of the input there."""
 
-    raw: dict[str, Place] = field(default_factory=dict[str, Place])
-    packed: dict[tuple[Module, tuple[str, ...]], dict[str, Place]] = field(
-        default_factory=dict[tuple[Module, tuple[str, ...]], dict[str, Place]]
-    )
+    part: Armed
+    buffer: str
+    place: Place
+    offset: int
 
 
 class Runner:
@@ -70,58 +79,69 @@ class Runner:
         self.layout = layout
         self.times = Times({}, 0)
         self._turn = RLock()  # the arena has the tensors of one run
-        self._modules = modules
         self._reference = reference
         self._session = Session(device)
         self._device = Resident(self._session)
-        self._held = _Held()
-        self._tensors = {
-            name: Place(ARENA, layout.tensors[name], graph.tensors[name].bytes)
-            for name in resident(graph)
+        schedule = schedule_of(graph, modules, layout)
+        self._tensors = schedule.tensors
+        for step in schedule.prepare:
+            self._prepare(step)
+        self._parts = [(call, self._armed(call)) for call in schedule.calls]
+        shared = sharing(graph, layout.alignment)
+        self._readers = {
+            name: [*_readers_of(members, self._parts)]
+            for name, members in only_read(graph, shared).items()
         }
-        self._parts: list[tuple[Operation, Armed | None]] = []
-        self._scratch: dict[str, list[Place]] = {}
-        if layout.bytes:
-            self._device.allocate(ARENA, layout.bytes)
-        self._prepare()
-        self._arm()
+        self._lent: set[str] = set()
 
     @property
     def constant_bytes(self) -> int:
         """The bytes of device memory that constants take, packed ones included."""
         return self._device.bytes - self.layout.bytes
 
+    @property
+    def queue(self) -> Any:
+        """The queue of pyopencl on which the network runs."""
+        return self._device.queue
+
     def run(
-        self, inputs: Mapping[str, Any] | Sequence[Any], *, poison: bool = False
-    ) -> dict[str, Array]:
+        self,
+        inputs: Mapping[str, Any] | Sequence[Any],
+        *,
+        poison: bool = False,
+        on_device: bool = False,
+    ) -> dict[str, Any]:
         """All outputs by name. `times` has those of this run.
 
         With `poison`, the arena is filled with NaN first, and the results and the scratch of an
         operation again before it runs: a tensor that is overwritten too early or not written shows.
+        The outputs are arrays of NumPy or, with `on_device`, of pyopencl.
         """
         with self._turn:
-            return self._run(given_inputs(self.graph, inputs), poison=poison)
+            given = given_inputs(self.graph, inputs, self._keeps)
+            return self._run(given, poison=poison, on_device=on_device)
 
-    def _run(self, given: Mapping[str, Array], *, poison: bool) -> dict[str, Array]:
-        host: dict[str, Array] = {**self.graph.constants, **given}
+    def _run(self, given: Mapping[str, Any], *, poison: bool, on_device: bool) -> dict[str, Any]:
+        host: dict[str, Any] = {**self.graph.constants, **given}
         spans: dict[str, Sequence[tuple[int, int]]] = {}
         taken = 0
         if poison and self.layout.bytes:
             self._device.spoil(Place(ARENA, 0, self.layout.bytes))
-        sent = {n: np.ascontiguousarray(host[n]) for n in self.graph.inputs if n in self._tensors}
-        for name, array in sent.items():
-            self._device.write(self._tensors[name], array, wait=False)
+        sent = [self._sent(name, given[name]) for name in self.graph.inputs]
         for group in self._groups(apart=poison):
-            armed = [(o, part) for o, part in group if part is not None]
+            armed = [(call, part) for call, part in group if part is not None]
             if poison:
-                self._spoil(o for o, _ in armed)
+                for call, _ in armed:
+                    self._spoil(call)
             found, host_ns = self._device.launch([part for _, part in armed])
-            spans |= {o.name: own for (o, _), own in zip(armed, found, strict=True)}
+            spans |= {call.operation.name: own for (call, _), own in zip(armed, found, strict=True)}
             taken += host_ns
-            for operation in (o for o, part in group if part is None):
-                self._on_host(operation, host)
+            for call in (call for call, part in group if part is None):
+                self._on_host(call.operation, host)
+        del sent  # the device has read them
         self.times = Times(spans, taken)
-        return {name: self._result(name, host) for name in self.graph.outputs}
+        result = self._on_device if on_device else self._result
+        return {name: result(name, host) for name in self.graph.outputs}
 
     def profile(
         self, inputs: Mapping[str, Any] | Sequence[Any], repeats: int = 7, warmup: int = 2
@@ -129,7 +149,7 @@ class Runner:
         """The times of repeated runs, after `warmup` runs; ClockRefused for impossible ones."""
         found: list[Times] = []
         parts = [part for _, part in self._parts if part is not None]
-        names = [o.name for o, part in self._parts if part is not None]
+        names = [call.operation.name for call, part in self._parts if part is not None]
         for _ in range(warmup + repeats):
             with self._turn:
                 self.run(inputs)
@@ -146,105 +166,41 @@ class Runner:
 
     # --- preparation ------------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
-        """Uploads constants, packs those that programs pack, and frees those that no run reads."""
-        kept = {
-            name
-            for o in self.graph.operations
-            if (module := self._modules.get(o.name)) is not None
-            for name in constants_read(self.graph, o, module)
-        }
-        for operation in self.graph.operations:
-            module = self._modules.get(operation.name)
-            if module is None:
-                continue
-            bound = bindings(operation, module)
-            key = module, constants_of(operation, module)
-            if key not in self._held.packed:
-                self._held.packed[key] = self._packed(module, bound)
-            for name in constants_read(self.graph, operation, module):
-                self._raw(name)
-            for name in [name for name in self._held.raw if name not in kept]:
-                self._device.release(self._held.raw.pop(name).memory)
+    def _prepare(self, step: Step) -> None:
+        """Uploads or packs constants, or frees those that no run reads."""
+        match step:
+            case Allocate(memory, size):
+                self._device.allocate(memory, size)
+            case Upload(tensor, place):
+                value = self.graph.tensors[tensor].value
+                self._device.write(place, np.ascontiguousarray(value))
+            case Pack(module, places):
+                self._device.launch([self._device.armed(module, "prepare", places)])
+            case Release(memory):
+                self._device.release(memory)
 
-    def _packed(self, module: Module, bound: Mapping[str, str]) -> dict[str, Place]:
-        """The packed constants of a module, by buffer."""
-        touched = touched_buffers(module, "prepare")
-        own = {
-            b.name: Place(f"{b.name} {len(self._held.packed)} of {module.name}", 0, b.bytes)
-            for b in module.buffers
-            if b.name in touched and b.name not in bound
-        }
-        for place in own.values():
-            self._device.allocate(place.memory, place.bytes)
-        places = own | {name: self._raw(bound[name]) for name in touched & bound.keys()}
-        if touched:
-            self._device.launch([self._device.armed(module, "prepare", places)])
-        kept = touched_buffers(module, "run")
-        for name in own.keys() - kept:
-            self._device.release(own.pop(name).memory)
-        return own
-
-    def _raw(self, tensor: str) -> Place:
-        """The place of a constant, uploaded when first needed."""
-        if tensor not in self._held.raw:
-            value = self.graph.tensors[tensor].value
-            if value is None:
-                raise InternalError(f"{self.graph.name}: {tensor} is packed, and not a constant")
-            array = np.ascontiguousarray(value)
-            place = Place(f"constant {tensor}", 0, array.nbytes)
-            self._device.allocate(place.memory, place.bytes)
-            self._device.write(place, array)
-            self._held.raw[tensor] = place
-        return self._held.raw[tensor]
-
-    def _arm(self) -> None:
-        """Sets the arguments of all kernels."""
-        for operation in self.graph.operations:
-            module = self._modules.get(operation.name)
-            if operation.name in self.layout.unmoved:
-                continue  # its results share storage with its inputs
-            if module is None:
-                self._parts.append((operation, None))
-                continue
-            bound = bindings(operation, module)
-            start = self.layout.scratch.get(operation.name, 0)
-            inner = footprint(module, self.layout.alignment).inner
-            places: dict[str, Place] = {
-                **self._held.packed[module, constants_of(operation, module)]
-            }
-            for buffer in module.buffers:
-                if buffer.name in inner:
-                    at = start + inner[buffer.name]
-                    places[buffer.name] = Place(ARENA, at, buffer.bytes)
-            for name in touched_buffers(module, "run") & bound.keys():
-                tensor = bound[name]
-                constant = self.graph.tensors[tensor].value is not None
-                places[name] = self._raw(tensor) if constant else self._tensors[tensor]
-                if module.buffer(name).bytes != places[name].bytes:
-                    raise InternalError(
-                        f"{operation.name}: {name} has {module.buffer(name).bytes} bytes, and "
-                        f"{tensor} {places[name].bytes}"
-                    )
-            self._scratch[operation.name] = [places[name] for name in inner]
-            self._parts.append((operation, self._device.armed(module, "run", places)))
+    def _armed(self, call: Call) -> Armed | None:
+        """The kernels of an operation, with their arguments; None if the host computes it."""
+        if call.module is None:
+            return None
+        return self._device.armed(call.module, "run", call.places)
 
     # --- a run ------------------------------------------------------------------------------------
 
-    def _groups(self, *, apart: bool) -> list[list[tuple[Operation, Armed | None]]]:
+    def _groups(self, *, apart: bool) -> list[list[tuple[Call, Armed | None]]]:
         """Operations that are queued together: a group ends with one that the host computes."""
-        groups: list[list[tuple[Operation, Armed | None]]] = [[]]
-        for operation, part in self._parts:
-            groups[-1].append((operation, part))
+        groups: list[list[tuple[Call, Armed | None]]] = [[]]
+        for call, part in self._parts:
+            groups[-1].append((call, part))
             if part is None or apart:
                 groups.append([])
         return [group for group in groups if group]
 
-    def _spoil(self, operations: Any) -> None:
-        for operation in operations:
-            places = [self._tensors[n] for n in operation.outputs if n in self._tensors]
-            for place in (*places, *self._scratch[operation.name]):
-                self._device.spoil(place)
+    def _spoil(self, call: Call) -> None:
+        """Fills the results and the scratch of an operation with NaN."""
+        places = [self._tensors[n] for n in call.operation.outputs if n in self._tensors]
+        for place in (*places, *call.scratch):
+            self._device.spoil(place)
 
     def _on_host(self, operation: Operation, host: dict[str, Array]) -> None:
         """Computes an operation without a program, from arrays of the host or the device."""
@@ -258,6 +214,36 @@ class Runner:
                 if name in self._tensors:
                     self._device.write(self._tensors[name], np.ascontiguousarray(array))
 
+    def _keeps(self, value: object) -> bool:
+        """Whether an input stays where it is: on the device, unless the host computes something."""
+        return self._device.holds(value) and all(part is not None for _, part in self._parts)
+
+    def _sent(self, name: str, value: Any) -> Any:
+        """Has kernels read an input: where it is, or at its place, where it is copied.
+
+        Returns what has to stay until they are done.
+        """
+        if name not in self._tensors:
+            return None
+        readers = self._readers.get(name, [])
+        if self._device.holds(value):
+            regions = [self._device.region_of(value, r.offset, r.place.bytes) for r in readers]
+            if readers and all(region is not None for region in regions):
+                for reader, region in zip(readers, regions, strict=True):
+                    self._device.point(reader.part, reader.buffer, region)
+                self._lent.add(name)
+                return regions
+        if name in self._lent:
+            for reader in readers:
+                self._device.point(reader.part, reader.buffer, reader.place)
+            self._lent.remove(name)
+        if self._device.holds(value):
+            self._device.copy(self._tensors[name], value)
+            return value
+        array = np.ascontiguousarray(value)
+        self._device.write(self._tensors[name], array, wait=False)
+        return array
+
     def _read(self, name: str) -> Array:
         tensor = self.graph.tensors[name]
         array = np.empty(tensor.shape, DTYPES[tensor.type.name])
@@ -265,17 +251,22 @@ class Runner:
         return array
 
     def _result(self, name: str, host: Mapping[str, Array]) -> Array:
-        return self._read(name) if name in self._tensors else np.array(host[name])
+        return self._read(name) if name in self._tensors else np.array(on_host(name, host[name]))
+
+    def _on_device(self, name: str, host: Mapping[str, Any]) -> Any:
+        if name not in self._tensors:
+            return self._device.uploaded(on_host(name, host[name]))
+        tensor = self.graph.tensors[name]
+        return self._device.array_of(self._tensors[name], tensor.shape, DTYPES[tensor.type.name])
 
 
-def bindings(operation: Operation, module: Module) -> dict[str, str]:
-    """The tensor of each buffer that is an input or output of an operation."""
-    inputs = zip(flat(module.parameters), operation.inputs, strict=True)
-    outputs = zip(flat(module.result), operation.outputs, strict=True)
-    return {**dict(inputs), **dict(outputs)}
-
-
-def constants_of(operation: Operation, module: Module) -> tuple[str, ...]:
-    """The tensors of an operation's constant parameters, which decide what is packed."""
-    names = zip(flat(module.parameters), operation.inputs, strict=True)
-    return tuple(tensor for name, tensor in names if module.buffer(name).role == "constant")
+def _readers_of(
+    members: Mapping[str, int], parts: Sequence[tuple[Call, Armed | None]]
+) -> Iterator[_Reader]:
+    """The buffers that read tensors of a storage, which begin at bytes of it."""
+    for call, part in parts:
+        if part is None or call.module is None:
+            continue
+        for buffer, tensor in bindings(call.operation, call.module).items():
+            if tensor in members and buffer in call.places:
+                yield _Reader(part, buffer, call.places[buffer], members[tensor])

@@ -87,6 +87,23 @@ def sharing(graph: Graph, alignment: int) -> Sharing:
     return Sharing(storing.places, tuple(storing.parts(unmoved)), unmoved)
 
 
+def only_read(graph: Graph, shared: Sharing) -> dict[str, dict[str, int]]:
+    """The inputs whose storage nothing else is written to, and of which no result is a part.
+
+    Each has the tensors in its storage (itself, and parts of it), with the byte where they begin.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for name in (n for n in graph.inputs if n in shared.places):
+        root, start = shared.places[name]
+        parts = [part for part in shared.parts if part.storage == root]
+        members = {n: at for n, (storage, at) in shared.places.items() if storage == root}
+        alone = start == 0 and graph.tensors[root].bytes == graph.tensors[name].bytes
+        alone = alone and members.keys() & {*graph.inputs} == {name}
+        if alone and not any(part.writer or part.result for part in parts):
+            found[name] = members
+    return found
+
+
 class _Storing:
     """The places that tensors have so far.
 

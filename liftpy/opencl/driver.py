@@ -43,6 +43,12 @@ if TYPE_CHECKING:
 else:
     cl = Door()
 
+
+def arrays() -> ModuleType:
+    """The module of pyopencl's arrays."""
+    return importlib.import_module("pyopencl.array")
+
+
 _REMEDIES = {
     "MEM_OBJECT_ALLOCATION_FAILURE": "Choose a candidate or a problem with smaller buffers.",
     "OUT_OF_HOST_MEMORY": "Choose a candidate or a problem with smaller buffers.",

@@ -16,7 +16,8 @@ import numpy as np
 
 from liftpy.errors import DeviceRefused
 from liftpy.opencl.arguments import check_times, spell
-from liftpy.opencl.driver import cl, refusal, refused
+from liftpy.opencl.driver import arrays, cl, refusal, refused
+from liftpy.opencl.foreign import in_device_memory
 from liftpy.opencl.kernel import Launch, Module, Phase
 from liftpy.opencl.launching import span
 from liftpy.opencl.session import Session
@@ -117,6 +118,64 @@ class Resident:
         """Fills a place with `UNWRITTEN`."""
         with refusal(self.device, f"to fill {place.memory}"):
             cl.enqueue_fill_buffer(self._queue, self._at(place), UNWRITTEN, 0, place.bytes)
+
+    # --- arrays of pyopencl -----------------------------------------------------------------------
+
+    @property
+    def queue(self) -> Any:
+        """The queue on which everything is done."""
+        return self._queue
+
+    def holds(self, value: object) -> bool:
+        """Whether a value is a contiguous array of pyopencl in the context of this device."""
+        if not in_device_memory(value):
+            return False
+        array: Any = value
+        return array.context == self._session.opened.context and array.flags.c_contiguous
+
+    def copy(self, place: Place, array: Any) -> None:
+        """Copies an array of pyopencl to a place, on the device."""
+        with refusal(self.device, f"to copy an array to {place.memory}"):
+            array.finish()  # what other queues write to it
+            region = self._at(place)
+            cl.enqueue_copy(
+                self._queue,
+                region,
+                array.base_data,
+                byte_count=place.bytes,
+                src_offset=array.offset,
+            )
+
+    def region_of(self, array: Any, offset: int, size: int) -> Any:
+        """A part of an array of pyopencl as an argument of kernels; None if it is not aligned."""
+        start = array.offset + offset
+        if start % self.alignment:
+            return None
+        with refusal(self.device, "a part of an array of pyopencl"):
+            array.finish()
+            return array.base_data.get_sub_region(start, size)
+
+    def point(self, armed: Armed, buffer: str, at: Any) -> None:
+        """Has the kernels of a part read a buffer at a place, or in a region of other memory."""
+        memory = self._at(at) if isinstance(at, Place) else at
+        for launch, (kernel, _, _) in zip(armed.launches, armed.kernels, strict=True):
+            with refusal(self.device, f"the arguments of {spell(launch)} of {armed.module.name}"):
+                for k, name in enumerate(launch.arguments):
+                    if name == buffer:
+                        kernel.set_arg(k, memory)
+
+    def array_of(self, place: Place, shape: tuple[int, ...], dtype: Any) -> Any:
+        """A new array of pyopencl with what is at a place."""
+        with refusal(self.device, f"{place.bytes} bytes for a result"):
+            made = arrays().empty(self._queue, shape, dtype)
+            cl.enqueue_copy(self._queue, made.data, self._at(place))
+            self._queue.finish()
+        return made
+
+    def uploaded(self, array: np.ndarray) -> Any:
+        """A new array of pyopencl with the elements of an array of NumPy."""
+        with refusal(self.device, f"{array.nbytes} bytes for a result"):
+            return arrays().to_device(self._queue, np.ascontiguousarray(array))
 
     def _at(self, place: Place) -> Any:
         """The sub-buffer of a place."""

@@ -330,7 +330,7 @@ def test_what_the_machine_lacks_is_said(board, three, tmp_path):
     assert lacking.returncode == 1
     assert "no OpenCL library can be loaded:\n" in lacking.stderr
     assert "libNone.so: cannot open shared object file" in lacking.stderr
-    assert "or name the library: board --library FILE" in lacking.stderr
+    assert "or name the library: ./board --library FILE" in lacking.stderr
     made = in_a_bare_shell("make", "CC=no-such-compiler", cwd=folder)
     assert made.returncode != 0
     assert "there is no C compiler no-such-compiler: install gcc or clang" in made.stderr

@@ -104,7 +104,15 @@ def of_another_alignment():
         return network().plan()
 
 
+class Tensor:
+    """A tensor of another library that does not show its memory."""
+
+    def __dlpack__(self, **_: object) -> object:
+        raise BufferError("it is on another device")
+
+
 CASES: dict[str, Case] = {
+    "plan_run_on_an_array_of_another_device": lambda _: plan().run([Tensor()]),
     "plan_beyond_the_memory_limit": lambda _: network().plan(memory_limit=8),
     "plan_that_is_another_file": lambda f: loaded(f, bad=lambda _: b"GIF89a"),
     "plan_of_another_format": lambda f: loaded(f, bad=lambda d: sealed(d[44:], 7)),

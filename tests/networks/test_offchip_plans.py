@@ -112,7 +112,7 @@ def test_the_example_of_the_thesis():
     assert largest == {"INPUT": 65520, "WEIGHT": 32760, "OUTPUT": 50176}
 
 
-# --- verification -----------------------------------------------------------------------------------
+# --- verification ---------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,7 @@ def test_partial_sums_that_are_not_loaded_again_are_refused(listing):
         verify(without, "it")
 
 
-# --- text -------------------------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", GEOMETRIES)
@@ -206,7 +206,7 @@ def test_a_plan_of_a_network_is_read_as_it_was_written(tmp_path):
     assert plan.verify() == plan.exact
 
 
-# --- networks ---------------------------------------------------------------------------------------
+# --- networks -------------------------------------------------------------------------------------
 
 
 def convolutional(rng):

@@ -13,7 +13,6 @@ from liftpy.networks.offchip.meaning import NoNest, nest_of
 from liftpy.networks.offchip.nest import WORD, trips_of
 from liftpy.networks.offchip.planning import plan_traffic, published_layers
 from liftpy.networks.offchip.policies import planned
-from liftpy.networks.offchip.published import NETWORKS
 from liftpy.networks.offchip.search import BOUNDED, PUBLISHED, Schedule, search
 from liftpy.networks.offchip.traffic import (
     exact_traffic,
@@ -218,9 +217,10 @@ def test_the_metric_prefers_a_full_array():
     slow = chip(pe=16).model_copy(update={"frequency": 0.01})
     nest = layer(33, 20, 20, 35)
     by_metric, by_traffic = (search(nest, slow, o) for o in ("metric", "traffic"))
-    rates = []
-    for found in (by_metric, by_traffic):
-        rates.append(performance(nest, slow, found.schedule.tiles, found.traffic).rate)
+    rates = [
+        performance(nest, slow, found.schedule.tiles, found.traffic).rate
+        for found in (by_metric, by_traffic)
+    ]
     assert by_metric.traffic >= by_traffic.traffic
     assert rates[0] / by_metric.traffic >= rates[1] / by_traffic.traffic
 
@@ -274,7 +274,7 @@ def test_a_policy_may_have_no_plan():
     assert planned(layer(9, 5, 5, 4), small(90, 40, 40)) is not None
 
 
-# --- nests of programs ------------------------------------------------------------------------------
+# --- nests of programs ----------------------------------------------------------------------------
 
 
 def test_a_nest_has_the_usual_names_of_its_loops():
@@ -294,12 +294,17 @@ def test_a_nest_has_the_usual_names_of_its_loops():
             "both factors are elements of one array",
         ),
         (
-            "def f(x: [4][3]f64, y: [3]f64) = x |> map(r => zip(r, y) |> map(mul) |> reduce(add, 0))",
+            (
+                "def f(x: [4][3]f64, y: [3]f64) ="
+                " x |> map(r => zip(r, y) |> map(mul) |> reduce(add, 0))"
+            ),
             "not of f32",
         ),
         (
-            "def f(x: [4][3]f32, y: [3]f32) = "
-            "x |> map(r => zip(r, y) |> map(mul) |> reduce((a, b) => max(a, b), 0))",
+            (
+                "def f(x: [4][3]f32, y: [3]f32) = "
+                "x |> map(r => zip(r, y) |> map(mul) |> reduce((a, b) => max(a, b), 0))"
+            ),
             "it computes `max`",
         ),
     ],

@@ -11,6 +11,8 @@
 #include "text.h"
 #include "trial.h"
 
+const char program_name[] = "board";
+
 static const char HELP[] =
     "board [OPTION ...] > results.csv\n"
     "  --device D     number or part of the name of a device; by default the one that the bundle\n"
@@ -182,7 +184,7 @@ static void say_start(const struct plan *plan, const struct device *device,
     add(&which, "# device ");
     identify(&which, device);
     add(&described, "# device ");
-    describe(&described, device, plan);
+    describe(&described, device, plan->extension, plan->known);
     add(&described, "\n");
     if (earlier->exists) {
         expect(earlier, options, FORMAT);
@@ -281,7 +283,7 @@ static void say_machine(const struct device *device, size_t devices)
     add(&there, "%s# boot %s\n", VERSION, started);
     for (size_t i = 0; i < devices; i++) {
         add(&there, "# device ");
-        describe(&there, &device[i], NULL);
+        describe(&there, &device[i], NULL, 0);
         add(&there, "\n");
     }
     say(&there);
@@ -322,7 +324,7 @@ int main(int count, char **words)
     } else if (options.describe) {
         say_machine(device, devices);
     } else {
-        const struct device *chosen = choose(device, devices, options.device, plan);
+        const struct device *chosen = choose(device, devices, options.device, &plan->target);
         struct earlier earlier = read_earlier(&options);
         struct text end = {0};
         check_wanted(&options, plan);

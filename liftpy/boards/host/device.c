@@ -145,8 +145,8 @@ struct device *find_devices(size_t *count)
         cl_uint devices = 0;
         code = clGetDeviceIDs(platform[p], CL_DEVICE_TYPE_ALL, 0, NULL, &devices);
         if (code != CL_SUCCESS) {
-            fprintf(stderr, "board: a platform is skipped: clGetDeviceIDs returned %s\n",
-                    error_name(code));
+            fprintf(stderr, "%s: a platform is skipped: clGetDeviceIDs returned %s\n",
+                    program_name, error_name(code));
             continue;
         }
         cl_device_id *id = room_for(devices, sizeof *id);
@@ -199,30 +199,28 @@ void list(struct text *text, const struct device *devices, size_t count)
             devices[i].driver);
 }
 
-/* The device that a bundle was made for, by its platform and name. A device that was not attached
-   when the bundle was made is found by its name only, which may be a part of the full name. */
 static const struct device *wanted(const struct device *devices, size_t count,
-                                   const struct plan *plan)
+                                   const struct target *target)
 {
     struct text there = {0};
     for (size_t i = 0; i < count; i++)
-        if (plan->platform ? !strcmp(devices[i].platform_name, plan->platform)
-                                 && !strcmp(devices[i].name, plan->device)
-                           : fits(&devices[i], plan->device))
+        if (target->platform ? !strcmp(devices[i].platform_name, target->platform)
+                                 && !strcmp(devices[i].name, target->device)
+                           : fits(&devices[i], target->device))
             return &devices[i];
     list(&there, devices, count);
     give_up("the bundle is for %s%s%s, which this machine lacks. It has:\n%sName one of these with "
             "--device, or export for it",
-            plan->platform ? plan->platform : "", plan->platform ? ": " : "", plan->device,
+            target->platform ? target->platform : "", target->platform ? ": " : "", target->device,
             there.bytes);
     return NULL;
 }
 
 const struct device *choose(const struct device *devices, size_t count, const char *named,
-                            const struct plan *plan)
+                            const struct target *target)
 {
-    if (!named && plan->device)
-        return wanted(devices, count, plan);
+    if (!named && target->device)
+        return wanted(devices, count, target);
     if (!named) {
         for (size_t i = 0; i < count; i++)
             if (!strcmp(kind(&devices[i]), "GPU"))
@@ -269,16 +267,16 @@ void identify(struct text *text, const struct device *device)
 }
 
 static void describe_extensions(struct text *text, const struct device *device,
-                                const struct plan *plan)
+                                char *const *known, size_t count)
 {
     char *all = device_text(device->id, CL_DEVICE_EXTENSIONS);
     const char *between = "";
     add(text, "\"extensions\": [");
     for (char *word = strtok(all, " "); word; word = strtok(NULL, " ")) {
-        int known = !plan;
-        for (size_t i = 0; plan && i < plan->known; i++)
-            known |= !strcmp(word, plan->extension[i]);
-        if (!known)
+        int is_known = !known;
+        for (size_t i = 0; known && i < count; i++)
+            is_known |= !strcmp(word, known[i]);
+        if (!is_known)
             continue;
         add(text, "%s", between);
         add_json(text, word);
@@ -288,7 +286,7 @@ static void describe_extensions(struct text *text, const struct device *device,
     free(all);
 }
 
-void describe(struct text *text, const struct device *device, const struct plan *plan)
+void describe(struct text *text, const struct device *device, char *const *known, size_t count)
 {
     cl_uint units = 0, width = 0;
     get(device->id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units);
@@ -304,7 +302,7 @@ void describe(struct text *text, const struct device *device, const struct plan 
     add(text, "\"local_memory\": %llu, \"largest_buffer\": %llu, \"global_memory\": %llu, ",
         (unsigned long long)device->local_memory, (unsigned long long)device->largest_buffer,
         (unsigned long long)device->global_memory);
-    describe_extensions(text, device, plan);
+    describe_extensions(text, device, known, count);
     add(text, "}");
 }
 

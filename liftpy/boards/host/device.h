@@ -3,7 +3,6 @@
 #define DEVICE_H
 
 #include "opencl.h"
-#include "plan.h"
 #include "text.h"
 
 struct device {
@@ -16,6 +15,12 @@ struct device {
     size_t largest_group, largest_items[3];
 };
 
+/* The device that a bundle was made for: NULL if there is none. The platform is NULL if the device
+   was not attached then, and `device` may be a part of its name. */
+struct target {
+    char *device, *platform;
+};
+
 /* All devices, in the order of the loader. Exits if there is none. */
 struct device *find_devices(size_t *count);
 
@@ -23,7 +28,7 @@ struct device *find_devices(size_t *count);
    bundle was made for; if it was made for none, the first GPU, or the first device. Exits if there
    is no such device. */
 const struct device *choose(const struct device *devices, size_t count, const char *named,
-                            const struct plan *plan);
+                            const struct target *target);
 
 /* Adds a line for each device. */
 void list(struct text *text, const struct device *devices, size_t count);
@@ -32,9 +37,9 @@ void list(struct text *text, const struct device *devices, size_t count);
    Limits are not among them, because a driver may derive limits from the free memory. */
 void identify(struct text *text, const struct device *device);
 
-/* Adds the description of a device for liftpy, as JSON on one line. Of its extensions it has those
-   that the plan knows, or all without a plan. */
-void describe(struct text *text, const struct device *device, const struct plan *plan);
+/* Adds the description of a device for liftpy, as JSON on one line. Of its extensions it has the
+   `count` known ones, or all if `known` is NULL. */
+void describe(struct text *text, const struct device *device, char *const *known, size_t count);
 
 /* Whether a device has an extension. */
 int has_extension(const struct device *device, const char *name);

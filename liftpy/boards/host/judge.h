@@ -2,7 +2,7 @@
 #ifndef JUDGE_H
 #define JUDGE_H
 
-#include "plan.h"
+#include "lines.h"
 
 /* The differences of a component from its expected values. */
 struct verdict {

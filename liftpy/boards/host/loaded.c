@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "limits.h"
+
 /* Returns whether a call succeeded; if not, records the error in the outcome. */
 static int succeeded(struct loaded *loaded, cl_int code, const char *call, const char *of)
 {
@@ -61,47 +63,11 @@ static int fits(struct loaded *loaded)
     return 1;
 }
 
-/* Whether a launch respects the limits of the device, and those that the driver reports for the
-   built kernel. */
-static int launch_fits(struct loaded *loaded, const struct launch *launch, cl_kernel kernel)
+static int range_fits(struct loaded *loaded, const struct launch *launch, cl_kernel kernel)
 {
-    const struct device *device = loaded->device;
     struct outcome *outcome = loaded->outcome;
-    size_t most = 0, group = 1;
-    cl_ulong local = 0;
-    cl_int code = clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE,
-                                           sizeof most, &most, NULL);
-    if (!succeeded(loaded, code, "clGetKernelWorkGroupInfo", launch->function))
-        return 0;
-    code = clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
-                                    &local, NULL);
-    if (!succeeded(loaded, code, "clGetKernelWorkGroupInfo", launch->function))
-        return 0;
     outcome->kind = "refused";
-    for (size_t i = 0; i < launch->dimensions && launch->local[0]; i++) {
-        group *= launch->local[i];
-        if (launch->local[i] > device->largest_items[i]) {
-            add(&outcome->reason,
-                "%s has %zu work-items in dimension %zu; the device allows at most %zu",
-                launch->function, launch->local[i], i, device->largest_items[i]);
-            return 0;
-        }
-    }
-    if (group > most) {
-        add(&outcome->reason,
-            "%s has work-groups of %zu work-items; the device runs it with at most %zu",
-            launch->function, group, most);
-        add(&outcome->detail, "kernel=%s figure=group number=%zu", launch->function, most);
-        return 0;
-    }
-    if (local > device->local_memory) {
-        add(&outcome->reason, "%s needs %llu bytes of local memory; the device has %llu",
-            launch->function, (unsigned long long)local, (unsigned long long)device->local_memory);
-        add(&outcome->detail, "kernel=%s figure=local number=%llu", launch->function,
-            (unsigned long long)local);
-        return 0;
-    }
-    return 1;
+    return kernel_fits(loaded->device, kernel, &launch->range, &outcome->reason, &outcome->detail);
 }
 
 /* --- build --- */
@@ -133,7 +99,7 @@ static int built(struct loaded *loaded)
     const struct candidate *candidate = loaded->candidate;
     cl_device_id id = loaded->device->id;
     cl_int code;
-    struct data source = read_data(loaded->plan, candidate->file, candidate->sha256);
+    struct data source = read_data(loaded->plan->folder, candidate->file, candidate->sha256);
     const char *start = (const char *)source.bytes;
     loaded->program = clCreateProgramWithSource(loaded->context, 1, &start, &source.size, &code);
     free(source.bytes);
@@ -149,9 +115,9 @@ static int built(struct loaded *loaded)
     }
     for (size_t i = 0; i < candidate->launches; i++) {
         const struct launch *launch = &candidate->launch[i];
-        loaded->kernel[i] = clCreateKernel(loaded->program, launch->function, &code);
-        if (!succeeded(loaded, code, "clCreateKernel", launch->function)
-            || !launch_fits(loaded, launch, loaded->kernel[i]))
+        loaded->kernel[i] = clCreateKernel(loaded->program, launch->range.function, &code);
+        if (!succeeded(loaded, code, "clCreateKernel", launch->range.function)
+            || !range_fits(loaded, launch, loaded->kernel[i]))
             return 0;
     }
     return 1;
@@ -246,13 +212,14 @@ static int launched(struct loaded *loaded, size_t number, cl_event *event)
             return 0;
         cl_int code = clSetKernelArg(loaded->kernel[number], (cl_uint)i, sizeof(cl_mem),
                                      &loaded->slot[buffer->slot]);
-        if (!succeeded(loaded, code, "clSetKernelArg", launch->function))
+        if (!succeeded(loaded, code, "clSetKernelArg", launch->range.function))
             return 0;
     }
+    const struct range *range = &launch->range;
     cl_int code = clEnqueueNDRangeKernel(loaded->queue, loaded->kernel[number],
-                                         (cl_uint)launch->dimensions, NULL, launch->global,
-                                         launch->local[0] ? launch->local : NULL, 0, NULL, event);
-    return succeeded(loaded, code, "clEnqueueNDRangeKernel", launch->function);
+                                         (cl_uint)range->dimensions, NULL, range->global,
+                                         range->local[0] ? range->local : NULL, 0, NULL, event);
+    return succeeded(loaded, code, "clEnqueueNDRangeKernel", launch->range.function);
 }
 
 static int waited(struct loaded *loaded, const char *function, cl_event event,
@@ -282,7 +249,7 @@ static int executed(struct loaded *loaded, int phase, unsigned long long *ns)
     for (size_t i = 0; i < candidate->launches; i++) {
         if (!event[i])
             continue;
-        fine = fine && waited(loaded, candidate->launch[i].function, event[i], ns++);
+        fine = fine && waited(loaded, candidate->launch[i].range.function, event[i], ns++);
         clReleaseEvent(event[i]);
     }
     free(event);

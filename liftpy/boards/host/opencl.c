@@ -51,7 +51,7 @@ static char *library_of(const char *bundle)
                 return NULL;
             }
             if (really && needed && !dlopen(needed, RTLD_NOW | RTLD_LOCAL))
-                fprintf(stderr, "board: %s\n", dlerror());
+                fprintf(stderr, "%s: %s\n", program_name, dlerror());
             if (really && vendors)
                 setenv("OCL_ICD_VENDORS", vendors, 0);
             if (really && library)
@@ -80,8 +80,8 @@ void load_opencl(const char *bundle, const char *named)
     if (!library)
         give_up("no OpenCL library can be loaded:%s\n"
                 "Install the loader (Debian: ocl-icd-libopencl1) and the device's driver, or name "
-                "the library: board --library FILE, make run BOARD='--library FILE'",
-                tried.bytes);
+                "the library: ./%s --library FILE",
+                tried.bytes, program_name);
 #define LOOK_UP(result, name, parameters)                                                          \
     {                                                                                              \
         void *found = dlsym(library, #name);                                                       \

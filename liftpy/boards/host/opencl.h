@@ -9,7 +9,7 @@
 
 typedef int32_t cl_int;
 typedef uint32_t cl_uint, cl_bool, cl_device_info, cl_platform_info, cl_program_build_info;
-typedef uint32_t cl_kernel_work_group_info, cl_profiling_info;
+typedef uint32_t cl_kernel_work_group_info, cl_profiling_info, cl_buffer_create_type;
 typedef uint64_t cl_ulong, cl_device_type, cl_mem_flags, cl_command_queue_properties;
 typedef intptr_t cl_context_properties;
 typedef struct _cl_platform_id *cl_platform_id;
@@ -20,6 +20,10 @@ typedef struct _cl_mem *cl_mem;
 typedef struct _cl_program *cl_program;
 typedef struct _cl_kernel *cl_kernel;
 typedef struct _cl_event *cl_event;
+
+typedef struct {
+    size_t origin, size;
+} cl_buffer_region;
 
 #define CL_SUCCESS 0
 #define CL_DEVICE_NOT_FOUND -1
@@ -70,6 +74,7 @@ typedef struct _cl_event *cl_event;
 #define CL_INVALID_COMPILER_OPTIONS -66
 #define CL_INVALID_LINKER_OPTIONS -67
 
+#define CL_BUFFER_CREATE_TYPE_REGION 0x1220
 #define CL_CONTEXT_PLATFORM 0x1084
 #define CL_DEVICE_EXTENSIONS 0x1030
 #define CL_DEVICE_GLOBAL_MEM_SIZE 0x101F
@@ -78,6 +83,7 @@ typedef struct _cl_event *cl_event;
 #define CL_DEVICE_MAX_MEM_ALLOC_SIZE 0x1010
 #define CL_DEVICE_MAX_WORK_GROUP_SIZE 0x1004
 #define CL_DEVICE_MAX_WORK_ITEM_SIZES 0x1005
+#define CL_DEVICE_MEM_BASE_ADDR_ALIGN 0x1019
 #define CL_DEVICE_NAME 0x102B
 #define CL_DEVICE_OPENCL_C_VERSION 0x103D
 #define CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT 0x100A
@@ -109,6 +115,8 @@ typedef struct _cl_event *cl_event;
     X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *)) \
     X(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char **, const \
       size_t *, cl_int *)) \
+    X(cl_mem, clCreateSubBuffer, (cl_mem, cl_mem_flags, cl_buffer_create_type, const void *, \
+      cl_int *)) \
     X(cl_int, clEnqueueFillBuffer, (cl_command_queue, cl_mem, const void *, size_t, size_t, \
       size_t, cl_uint, const cl_event *, cl_event *)) \
     X(cl_int, clEnqueueNDRangeKernel, (cl_command_queue, cl_kernel, cl_uint, const size_t *, \
@@ -151,6 +159,7 @@ extern struct opencl {
 #define clCreateContext opencl.clCreateContext_
 #define clCreateKernel opencl.clCreateKernel_
 #define clCreateProgramWithSource opencl.clCreateProgramWithSource_
+#define clCreateSubBuffer opencl.clCreateSubBuffer_
 #define clEnqueueFillBuffer opencl.clEnqueueFillBuffer_
 #define clEnqueueNDRangeKernel opencl.clEnqueueNDRangeKernel_
 #define clEnqueueReadBuffer opencl.clEnqueueReadBuffer_

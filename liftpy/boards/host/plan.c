@@ -1,89 +1,10 @@
 #include "plan.h"
 
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sha256.h"
 #include "text.h"
-
-static const char *const BLANK = " \t\r";
-
-/* A line that is being parsed: its number, for messages, and the unread rest. */
-struct line {
-    size_t number;
-    char *rest;
-};
-
-static char *word(struct line *line, const char *what)
-{
-    line->rest += strspn(line->rest, BLANK);
-    char *start = line->rest;
-    line->rest += strcspn(line->rest, BLANK);
-    if (line->rest == start)
-        give_up("plan.txt, line %zu: it lacks a %s", line->number, what);
-    if (*line->rest)
-        *line->rest++ = 0;
-    return start;
-}
-
-static int is_left(struct line *line)
-{
-    line->rest += strspn(line->rest, BLANK);
-    return *line->rest != 0;
-}
-
-static size_t number(struct line *line, const char *what)
-{
-    char *text = word(line, what), *end;
-    unsigned long long found = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || found > SIZE_MAX)
-        give_up("plan.txt, line %zu: %s is not a valid %s", line->number, text, what);
-    return (size_t)found;
-}
-
-static double fraction(struct line *line, const char *what)
-{
-    char *text = word(line, what), *end;
-    double found = strtod(text, &end);
-    if (*end)
-        give_up("plan.txt, line %zu: %s is not a valid %s", line->number, text, what);
-    return found;
-}
-
-/* Reads a word, and returns its position in a list that ends with NULL. */
-static int one_of(struct line *line, const char *what, const char *const *words)
-{
-    char *text = word(line, what);
-    for (int i = 0; words[i]; i++)
-        if (!strcmp(words[i], text))
-            return i;
-    give_up("plan.txt, line %zu: %s is not a valid %s", line->number, text, what);
-    return 0;
-}
-
-static void poison(struct line *line, unsigned char *bytes, size_t size)
-{
-    char *text = word(line, "poison");
-    for (size_t i = 0; i < size; i++) {
-        unsigned byte;
-        if (strlen(text) != 2 * size || sscanf(text + 2 * i, "%2x", &byte) != 1)
-            give_up("plan.txt, line %zu: %s is not %zu bytes in hexadecimal", line->number, text,
-                    size);
-        bytes[i] = (unsigned char)byte;
-    }
-}
-
-static const struct scalar *scalar(struct line *line, const struct plan *plan)
-{
-    char *name = word(line, "type of numbers");
-    for (size_t i = 0; i < plan->scalars; i++)
-        if (!strcmp(plan->scalar[i]->name, name))
-            return plan->scalar[i];
-    give_up("plan.txt, line %zu: %s is not a scalar type", line->number, name);
-    return NULL;
-}
 
 static size_t buffer_of(struct line *line, const struct candidate *candidate)
 {
@@ -95,61 +16,12 @@ static size_t buffer_of(struct line *line, const struct candidate *candidate)
     return 0;
 }
 
-struct data read_data(const struct plan *plan, const char *file, const char *wanted)
-{
-    char found[65], *path = path_in(plan->folder, file);
-    struct data data = {copied(file), NULL, 0};
-    data.bytes = read_file(path, &data.size);
-    if (!data.bytes)
-        give_up("%s cannot be read", path);
-    sha256(data.bytes, data.size, found);
-    if (strcmp(found, wanted))
-        give_up(
-            "%s is not the exported file: its SHA-256 is %s, the exported file's is %s. "
-            "Copy the bundle again",
-            path, found, wanted);
-    free(path);
-    return data;
-}
-
 /* Reads the line `input FILE SHA256`. */
 static void read_input(struct plan *plan, struct line *line)
 {
     char *file = word(line, "file");
     plan->input = one_more(plan->input, plan->inputs, sizeof *plan->input);
-    plan->input[plan->inputs++] = read_data(plan, file, word(line, "SHA-256"));
-}
-
-/* Reads `scalar NAME BYTES KIND POISON POISON`. */
-static void read_scalar(struct plan *plan, struct line *line)
-{
-    static const char *const KINDS[] = {"float", "int", "uint", "bool", NULL};
-    struct scalar *found = room_for(1, sizeof *found);
-    found->name = copied(word(line, "name"));
-    found->size = number(line, "size");
-    if (found->size > sizeof found->poison[0])
-        give_up("plan.txt, line %zu: a scalar has at most 8 bytes", line->number);
-    found->kind = one_of(line, "kind of numbers", KINDS);
-    poison(line, found->poison[0], found->size);
-    poison(line, found->poison[1], found->size);
-    plan->scalar = one_more(plan->scalar, plan->scalars, sizeof *plan->scalar);
-    plan->scalar[plan->scalars++] = found;
-}
-
-/* Reads `expected TYPE ELEMENTS POINTS TOLERANCE FILE SHA256`. */
-static void read_expected(struct plan *plan, struct line *line)
-{
-    plan->expected = one_more(plan->expected, plan->components, sizeof *plan->expected);
-    struct expected *found = &plan->expected[plan->components++];
-    found->scalar = scalar(line, plan);
-    found->count = number(line, "number of elements");
-    found->points = number(line, "number of points");
-    found->tolerance = fraction(line, "tolerance");
-    char *file = word(line, "file");
-    found->data = read_data(plan, file, word(line, "SHA-256"));
-    if (found->data.size != 16 * found->points)
-        give_up("%s has %zu bytes, its %zu points need %zu", file, found->data.size, found->points,
-                16 * found->points);
+    plan->input[plan->inputs++] = read_data(plan->folder, file, word(line, "SHA-256"));
 }
 
 /* Reads `buffer NAME ROLE TYPE BYTES SLOT PHASES OVERWRITTEN INPUT`. */
@@ -162,7 +34,7 @@ static void read_buffer(struct plan *plan, struct candidate *candidate, struct l
     struct buffer *found = &candidate->buffer[candidate->buffers++];
     found->name = copied(word(line, "name"));
     found->role = one_of(line, "role", ROLES);
-    found->scalar = scalar(line, plan);
+    found->scalar = scalar_in(line, &plan->scalars);
     found->bytes = number(line, "size");
     char *slot = word(line, "slot");
     while (found->slot < candidate->slots && strcmp(candidate->slot[found->slot].name, slot))
@@ -182,22 +54,14 @@ static void read_buffer(struct plan *plan, struct candidate *candidate, struct l
     }
 }
 
-/* Reads `launch PHASE KERNEL DIMENSIONS GLOBAL... LOCAL... BUFFER...`; with local 0 the driver
- * chooses the work-group size. */
+/* Reads `launch PHASE KERNEL DIMENSIONS GLOBAL... LOCAL... BUFFER...`. */
 static void read_launch(struct candidate *candidate, struct line *line)
 {
     static const char *const PHASES[] = {"", "prepare", "run", NULL};
     candidate->launch = one_more(candidate->launch, candidate->launches, sizeof *candidate->launch);
     struct launch *found = &candidate->launch[candidate->launches++];
     found->phase = one_of(line, "phase", PHASES);
-    found->function = copied(word(line, "kernel"));
-    found->dimensions = number(line, "number of dimensions");
-    if (found->dimensions < 1 || found->dimensions > 3)
-        give_up("plan.txt, line %zu: %s needs 1 to 3 dimensions", line->number, found->function);
-    for (size_t i = 0; i < found->dimensions; i++)
-        found->global[i] = number(line, "global size");
-    for (size_t i = 0; i < found->dimensions; i++)
-        found->local[i] = number(line, "local size");
+    found->range = read_range(line);
     while (is_left(line)) {
         found->argument = one_more(found->argument, found->arguments, sizeof *found->argument);
         found->argument[found->arguments++] = buffer_of(line, candidate);
@@ -248,9 +112,9 @@ static void read_whole(struct plan *plan, const char *key, struct line *line)
     if (!strcmp(key, "campaign")) {
         plan->campaign = copied(line->rest);
     } else if (!strcmp(key, "device")) {
-        plan->device = copied(line->rest);
+        plan->target.device = copied(line->rest);
     } else if (!strcmp(key, "platform")) {
-        plan->platform = copied(line->rest);
+        plan->target.platform = copied(line->rest);
     } else if (!strcmp(key, "options")) {
         plan->options = copied(line->rest);
     } else if (!strcmp(key, "timing")) {
@@ -271,11 +135,12 @@ static void read_whole(struct plan *plan, const char *key, struct line *line)
         plan->extension = one_more(plan->extension, plan->known, sizeof *plan->extension);
         plan->extension[plan->known++] = copied(word(line, "name"));
     } else if (!strcmp(key, "scalar")) {
-        read_scalar(plan, line);
+        read_scalar(line, &plan->scalars);
     } else if (!strcmp(key, "input")) {
         read_input(plan, line);
     } else if (!strcmp(key, "expected")) {
-        read_expected(plan, line);
+        plan->expected = one_more(plan->expected, plan->components, sizeof *plan->expected);
+        plan->expected[plan->components++] = read_expected(line, plan->folder, &plan->scalars);
     } else {
         give_up("plan.txt, line %zu: unknown keyword '%s'", line->number, key);
     }
@@ -318,14 +183,7 @@ struct plan *read_plan(const char *folder)
     sha256(bytes, size, plan->sha256);
     struct candidate *within = NULL;
     struct line line = {0, NULL};
-    for (char *next = (char *)bytes; *next;) {
-        char *end = strchr(next, '\n');
-        if (!end)
-            give_up("%s ends within line %zu: copy the bundle again", path, line.number + 1);
-        *end = 0;
-        line.number++;
-        line.rest = next;
-        next = end + 1;
+    for (char *next = (char *)bytes; next_line(&line, &next, path);) {
         char *key = word(&line, "word");
         if (line.number == 1) {
             if (strcmp(key, "liftpy-plan") || number(&line, "version") - 1 > 1)
@@ -358,7 +216,7 @@ static void free_candidate(struct candidate *candidate)
     for (size_t i = 0; i < candidate->buffers; i++)
         free(candidate->buffer[i].name);
     for (size_t i = 0; i < candidate->launches; i++) {
-        free(candidate->launch[i].function);
+        free(candidate->launch[i].range.function);
         free(candidate->launch[i].argument);
     }
     void *const parts[] = {candidate->id,        candidate->row,    candidate->file,
@@ -377,21 +235,14 @@ void free_plan(struct plan *plan)
     free(plan->reference);
     for (size_t i = 0; i < plan->known; i++)
         free(plan->extension[i]);
-    for (size_t i = 0; i < plan->scalars; i++) {
-        free(plan->scalar[i]->name);
-        free(plan->scalar[i]);
-    }
-    for (size_t i = 0; i < plan->inputs; i++) {
-        free(plan->input[i].file);
-        free(plan->input[i].bytes);
-    }
-    for (size_t i = 0; i < plan->components; i++) {
-        free(plan->expected[i].data.file);
-        free(plan->expected[i].data.bytes);
-    }
-    void *const parts[] = {plan->campaign, plan->options, plan->device,   plan->platform,
-                           plan->extension, plan->scalar, plan->input,    plan->expected,
-                           plan->candidate, plan};
+    for (size_t i = 0; i < plan->inputs; i++)
+        free_data(&plan->input[i]);
+    for (size_t i = 0; i < plan->components; i++)
+        free_data(&plan->expected[i].data);
+    free_scalars(&plan->scalars);
+    void *const parts[] = {plan->campaign,        plan->options,   plan->target.device,
+                           plan->target.platform, plan->extension, plan->input,
+                           plan->expected,        plan->candidate, plan};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);
 }

@@ -4,30 +4,10 @@
 
 #include <stddef.h>
 
+#include "device.h"
+#include "lines.h"
+
 enum { PREPARE = 1, RUN = 2 }; /* the phases, as bits: a buffer may be needed in both */
-
-/* A scalar type: the size of an element in memory, and the fill values of unwritten memory. */
-struct scalar {
-    char *name;
-    size_t size;
-    enum { FLOATING, INTEGER, NATURAL, TRUTH } kind;
-    unsigned char poison[2][8];
-};
-
-/* The content of a file of the bundle, verified by its hash. */
-struct data {
-    char *file;
-    unsigned char *bytes;
-    size_t size;
-};
-
-/* The expected values of one component of the result: `points` pairs of an index and a value. */
-struct expected {
-    const struct scalar *scalar;
-    size_t count, points;
-    double tolerance; /* relative to the largest value */
-    struct data data;
-};
 
 struct slot {
     char *name;
@@ -45,9 +25,8 @@ struct buffer {
 
 struct launch {
     int phase;
-    char *function;
-    size_t global[3], local[3];              /* local[0] is 0 if the driver chooses */
-    size_t dimensions, arguments, *argument; /* arguments are buffers */
+    struct range range;
+    size_t arguments, *argument; /* arguments are buffers */
 };
 
 /* A candidate; `row` has the first columns of its row in the results, as CSV. */
@@ -66,12 +45,12 @@ struct plan {
     const char *folder;
     char sha256[65];
     char *campaign, *options;
-    char *device, *platform; /* of the device that it was made for; NULL if there is none */
+    struct target target;
     size_t warmup, least, most, attempts;
     double enough_ns;
-    size_t known, scalars, inputs, components, candidates;
+    size_t known, inputs, components, candidates;
     char **extension; /* the `known` extensions: those that some scalar type needs */
-    struct scalar **scalar;
+    struct scalars scalars;
     struct data *input;
     struct expected *expected;
     struct candidate *candidate;
@@ -84,9 +63,6 @@ struct plan {
 
 /* Reads the plan in a folder, with its inputs and expected values. Exits if it is invalid. */
 struct plan *read_plan(const char *folder);
-
-/* Reads a file in the folder of a plan. Exits if its hash is not the wanted one. */
-struct data read_data(const struct plan *plan, const char *file, const char *wanted);
 
 void free_plan(struct plan *plan);
 

@@ -10,7 +10,7 @@ void give_up(const char *format, ...)
 {
     va_list arguments;
     fflush(stdout);
-    fputs("board: ", stderr);
+    fprintf(stderr, "%s: ", program_name);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);

@@ -16,6 +16,9 @@ struct text {
     size_t length, room;
 };
 
+/* The name of the program, which its messages begin with; main.c or board.c defines it. */
+extern const char program_name[];
+
 /* Prints an error message, and exits with code 1. */
 void give_up(const char *format, ...) PRINTS(1, 2);
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import NoReturn
 
 from liftpy.ir.denote import denote
-from liftpy.ir.expr import Program
 from liftpy.ir.nat import Nat, NatLike, Quotient, Remainder, Var, nat, var
+from liftpy.ir.program import Program
 from liftpy.ir.pull import ByName, Index, Pull, Value
 from liftpy.ir.types import F32, ArrayType, Type
 from liftpy.networks.offchip.nest import Array, Axis, Loop, Nest

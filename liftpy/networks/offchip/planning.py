@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from liftpy.errors import ConstraintRefused, StoreRefused
 from liftpy.files.reading import read_text
 from liftpy.files.writing import write_file
-from liftpy.ir.expr import Program
+from liftpy.ir.program import Program
 from liftpy.memory import available
 from liftpy.networks.comparing import compared
 from liftpy.networks.executing import by_meaning, execute
