@@ -43,6 +43,7 @@ from liftpy.explore.measure.measurer import Measurer
 from liftpy.explore.measure.messages import Setup
 from liftpy.explore.report.tables import page, plot
 from liftpy.explore.search import named
+from liftpy.explore.space.given_points import proved
 from liftpy.files.reading import read_text
 from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import at_most
@@ -56,6 +57,7 @@ from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.primitives.dialects import LoweredProgram
+from liftpy.rewrite.bank import Bank, asked_points
 from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import skeleton_of
@@ -90,6 +92,7 @@ from tests.errors import (
     live,
     mistakes,
     networks,
+    offchip,
     plans,
     pytorch,
     transforms,
@@ -109,6 +112,7 @@ CASES: dict[str, Case] = (
     | gradients.CASES
     | mistakes.CASES
     | networks.CASES
+    | offchip.CASES
     | plans.CASES
     | pytorch.CASES
     | transforms.CASES
@@ -1008,6 +1012,42 @@ def worker_with_another_device_than_the_campaign(_folder):
 def inputs_that_another_numpy_makes_otherwise(_folder):
     with mock.patch("numpy.__version__", "2.0.0"):
         replace(Inputs.of(DOUBLE)[0], digest="", numpy="1.26.0").arrays()
+
+
+@case
+def storage_of_a_value_that_is_not_there(_folder):
+    lp.with_storage(DOUBLE, {"ys": "bf16"})
+
+
+@case
+def storage_of_a_single_number(_folder):
+    lp.with_storage(lp.parse("def f(x: f32, ys: [3]f32) = ys |> map(mul(x))"), {"x": "bf16"})
+
+
+@case
+def storage_in_a_type_of_f64(_folder):
+    lp.with_storage(DOUBLE, {"xs": "flyte48"})
+
+
+@case
+def points_of_no_rule(_folder):
+    asked_points(["9.9_0_1"])
+
+
+@case
+def points_that_are_no_word(_folder):
+    asked_points(["2.3_0_x"])
+
+
+@case
+def points_whose_rule_is_false(_folder):
+    proved(next(iter(FALSE.values()))[0])
+
+
+@case
+def points_without_a_prover(_folder):
+    given = asked_points(["0,1,-1,1/3,-1/3"])
+    Bank(given).law(Bank(given).name("correlation_4_3"))
 
 
 @case
