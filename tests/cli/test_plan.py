@@ -128,3 +128,40 @@ def test_options_of_programs_and_of_plans_are_kept_apart(liftpy):
         said = liftpy("run", "matmul/3x5x7", *option)
         assert said.code == 2
         assert "it belongs to a plan" in said.err
+
+
+def test_a_plan_of_traffic_is_written_verified_and_run(liftpy, file):
+    asked = ("plan", file, "--objective", "traffic", "--hardware", "sample")
+    said = liftpy(*asked, "--check", "-o", "small.offchip")
+    assert said.code == 0, said.err
+    assert "mul1" in said.out
+    assert "2 operations not planned" in said.err
+    found = liftpy(*asked, "--json").json
+    assert found["exact"] == found["ideal"] == 4 * (5 * 7 + 7 * 3 + 5 * 3)
+    assert f"{4 * (5 * 7 + 7 * 3)} bytes loaded, {4 * 5 * 3} stored" in said.err
+    assert liftpy("plan", "small.offchip", "--json").json["exact"] == found["exact"]
+    text = Path("small.offchip").read_text(encoding="utf-8")
+    Path("small.offchip").write_text(text.replace("exact 284", "exact 283"), encoding="utf-8")
+    said = liftpy("plan", "small.offchip")
+    assert said.code == 1
+    assert "it moves 284 bytes, and states 283" in said.err
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--objective", "traffic"), "--hardware sample"),
+        (("--hardware", "sample"), "--objective"),
+        (
+            ("--objective", "traffic", "--hardware", "sample", "--memory-limit", "9"),
+            "takes no --db",
+        ),
+        (("--objective", "traffic", "--hardware", "sample", "-o", "a.plan"), "does not end in"),
+        (("--objective", "bytes", "--hardware", "sample"), "traffic"),
+        (("--objective", "traffic", "--hardware", "sample", "--policy", "mab"), "zhang"),
+    ],
+)
+def test_options_of_plans_of_traffic_go_together(liftpy, file, options, why):
+    said = liftpy("plan", file, *options)
+    assert said.code == 2
+    assert why in said.err
