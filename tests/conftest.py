@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -178,8 +178,12 @@ def pocl():
 @pytest.fixture(scope="session")
 def board(pocl, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program that bundles are run with, built as a bundle builds it."""
-    folder = tmp_path_factory.mktemp("host")
-    for path in HOST:
+    return built(HOST, tmp_path_factory.mktemp("host")) / "board"
+
+
+def built(files: Iterable[Path], folder: Path) -> Path:
+    """A folder with the host program of a bundle, built from its files as a bundle builds it."""
+    for path in files:
         shutil.copy(path, folder)
     make = shutil.which("make")
     if make is None or shutil.which("cc") is None:
@@ -188,7 +192,7 @@ def board(pocl, tmp_path_factory: pytest.TempPathFactory) -> Path:
         [make, f"CFLAGS={C99}"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert made.returncode == 0, made.stderr
-    return folder / "board"
+    return folder
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from liftpy.boards.network_bundle import HOST_OF_NETWORK
 from liftpy.cli.application import application
 from liftpy.networks.plan import Plan
 from liftpy.networks.schedule import Pack, schedule_of
-from tests.conftest import C99
+from tests.conftest import built
 from tests.networks.models import model, node, value
 
 #: Results from the arena, from an input and from the constants; parts that share storage; integers.
@@ -39,17 +39,7 @@ mixed (float[1, 5, 32] x, int64[7] k, float[3] unread)
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     """The program `network`, built as a bundle builds it."""
-    folder = tmp_path_factory.mktemp("host")
-    for path in HOST_OF_NETWORK:
-        shutil.copy(path, folder)
-    make = shutil.which("make")
-    if make is None or shutil.which("cc") is None:
-        pytest.skip("no make or no C compiler")
-    made = subprocess.run(
-        [make, f"CFLAGS={C99}"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert made.returncode == 0, made.stderr
-    return folder / "network"
+    return built(HOST_OF_NETWORK, tmp_path_factory.mktemp("host")) / "network"
 
 
 SHAPE = (1, 3, 5, 7)
