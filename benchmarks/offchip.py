@@ -4,10 +4,11 @@
 
 For each network and each of the four published sets of memories, the first table has the traffic of
 the best plan in MiB, that of each policy, that of each array moved once (`ideal`), the mean
-reduction over the three policies, and the reduction against the best of them. The second table has, for each network on the smallest memories,
-the candidates (tilings times orders), the share that the search compares, and the processor time of
-the search: with equal layers planned once, and with each layer planned. Exits with 1 if a policy
-moves fewer bytes than the best plan, or if the search compares 1 % of the candidates or more.
+reduction over the three policies, and the reduction against the best of them. The second table has,
+for each network on the smallest memories, the candidates (tilings times orders), the share that the
+search compares, and the processor time of the search: with equal layers planned once, and with each
+layer planned. Exits with 1 if a policy moves fewer bytes than the best plan, or if the search
+compares 1 % of the candidates or more.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from liftpy.cli.options import sizes
+from liftpy.cli.options import refuse, sizes
 from liftpy.cli.screen import note, say, show, show_json
 from liftpy.errors import ConstraintRefused, plural
 from liftpy.explore.report.wording import in_bytes
@@ -60,10 +60,22 @@ def plan_off_chip(asked: Request) -> None:
     if asked.output is not None and asked.output.suffix != SUFFIX:
         raise typer.BadParameter(f"{asked.output} does not end in {SUFFIX}", param_hint="--output")
     if asked.model.suffix == SUFFIX:
+        refuse(
+            {
+                "--check": asked.check,
+                "--full-array": asked.full_array,
+                "--hardware": asked.hardware,
+                "--output": asked.output,
+                "--policy": asked.policy != "best",
+                "--size": asked.size,
+            },
+            "a stored plan is verified and printed as it is: it takes only --json",
+        )
         tell(read_plan(asked.model), None, json=asked.json)
         return
     net: Network | None = None
     if str(asked.model) in NETWORKS and not asked.model.exists():
+        refuse({"--size": asked.size}, f"the network {asked.model} has no open sizes")
         found = published_layers(str(asked.model))
     else:
         net = network(asked.model, sizes(asked.size))

@@ -123,11 +123,19 @@ class Runner:
 
     def _run(self, given: Mapping[str, Any], *, poison: bool, on_device: bool) -> dict[str, Any]:
         host: dict[str, Any] = {**self.graph.constants, **given}
-        spans: dict[str, Sequence[tuple[int, int]]] = {}
-        taken = 0
         if poison and self.layout.bytes:
             self._device.spoil(Place(ARENA, 0, self.layout.bytes))
-        sent = [self._sent(name, given[name]) for name in self.graph.inputs]
+        sent: list[Any] = []  # what the device still reads
+        try:
+            sent.extend(self._sent(name, given[name]) for name in self.graph.inputs)
+            return self._launched(host, poison=poison, on_device=on_device)
+        finally:
+            self._device.queue.finish()
+
+    def _launched(self, host: dict[str, Any], *, poison: bool, on_device: bool) -> dict[str, Any]:
+        """The outputs, after everything has run."""
+        spans: dict[str, Sequence[tuple[int, int]]] = {}
+        taken = 0
         for group in self._groups(apart=poison):
             armed = [(call, part) for call, part in group if part is not None]
             if poison:
@@ -138,7 +146,6 @@ class Runner:
             taken += host_ns
             for call in (call for call, part in group if part is None):
                 self._on_host(call.operation, host)
-        del sent  # the device has read them
         self.times = Times(spans, taken)
         result = self._on_device if on_device else self._result
         return {name: result(name, host) for name in self.graph.outputs}

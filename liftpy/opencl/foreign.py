@@ -23,6 +23,12 @@ def on_host(name: str, value: Any) -> NDArray[Any]:
     whose memory NumPy cannot read; `name` is that of the input.
     """
     if in_device_memory(value):
+        if value.queue is None:
+            raise ArgumentRefused(
+                f"the array for {name} cannot be read from the device\n"
+                "  this array of pyopencl has no queue, and NumPy needs a copy\n"
+                f"  pass {name}.with_queue(queue)"
+            )
         return np.asarray(value.get())
     if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__dlpack__"):
         return np.asarray(value)

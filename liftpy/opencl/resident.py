@@ -147,9 +147,14 @@ class Resident:
             )
 
     def region_of(self, array: Any, offset: int, size: int) -> Any:
-        """A part of an array of pyopencl as an argument of kernels; None if it is not aligned."""
-        start = array.offset + offset
-        if start % self.alignment:
+        """A part of an array of pyopencl as an argument of kernels; None if there is none.
+
+        OpenCL makes no part of a part of a buffer, nor one that is not aligned.
+        """
+        start, memory = array.offset + offset, array.base_data
+        if start % self.alignment or not isinstance(memory, cl.Buffer):
+            return None
+        if memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT) is not None:
             return None
         with refusal(self.device, "a part of an array of pyopencl"):
             array.finish()

@@ -87,14 +87,21 @@ def asked_points(asked: Sequence[str]) -> PointsOf:
     >>> asked_points(["2.2_0_1/2"]) == asked_points(["0,1/2"])
     True
     """
-    if [*asked] in ([], [str(By.BOUND)]):
+    asked = [*dict.fromkeys(asked)]
+    if asked in ([], [str(By.BOUND)]):
         return ()
-    if [*asked] == [str(By.MEASURED)]:
+    if asked == [str(By.MEASURED)]:
         chosen = {size: of_rules(*size, By.MEASURED) for size in SIZES}
     else:
         chosen = dict[tuple[int, int], Points]()
         for text in asked:
-            chosen |= by_word(text) if "_" in text else by_list(text, asked)
+            found = by_word(text) if "_" in text else by_list(text, asked)
+            if twice := [size for size in found if size in chosen]:
+                raise TransformRefused(
+                    f"the points {' and '.join(asked)} are refused: two of them are for "
+                    f"F({twice[0][0]}, {twice[0][1]}). Give one of them"
+                )
+            chosen |= found
     return tuple(
         sorted((size, given) for size, given in chosen.items() if given != triple(*size).points)
     )
@@ -114,12 +121,6 @@ def by_list(text: str, asked: Sequence[str]) -> dict[tuple[int, int], Points]:
             f"F(m, r), and other points are given too. Give {text} alone, or lists of points"
         )
     listed = text.split(",")
-    again = [other for other in asked if other.count(",") + 1 == len(listed)]
-    if len(again) > 1 and len(listed) > 1:
-        raise TransformRefused(
-            f"the points {' and '.join(again)} are refused: both lists have {len(listed)} points, "
-            "so each is for the same F(m, r). Give one of them"
-        )
     fitting = [(m, r) for m, r in SIZES if m + r - 2 == len(listed)]
     if not fitting:
         counts = sorted({m + r - 2 for m, r in SIZES})

@@ -81,6 +81,13 @@ def stored_forms(program: Program) -> tuple[Partition, ...]:
                 f"  rename the value, for example {name}_"
             )
     found = [form for stored in combinations(program) for form in storing(program, stored)]
+    used = {name for form in found for name, _ in form.storage}
+    if lost := [name for name, _ in program.storage if name not in used]:
+        raise ConstraintRefused(
+            f"{lost[0]} of {program.name} cannot be stored in another type\n"
+            "  it is never read from memory: it is the result, or its reader always computes it\n"
+            "  permit it for a parameter, or for a value that another stage reads"
+        )
     return tuple(sorted(found, key=lambda made: len(made.stages)))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from liftpy.errors import LiftError
+from liftpy.errors import TypeRefused
 from liftpy.ir.call import FunCall, call, fresh
 from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda, UserFun
@@ -73,7 +73,7 @@ def reading(expr: Expr, env: Env, named: Mapping[str, ScalarType]) -> Expr:
     if isinstance(fun, Primitive) and moves and not isinstance(fun, ScalarOp):
         try:
             return through(fun, args, env)
-        except LiftError:  # it takes no elements of these types: a border of any number, a concat
+        except TypeRefused:  # it takes no elements of these types: a border of any number, a concat
             pass
     wanted = fun.params if isinstance(fun, UserFun) else expr.args
     plain = tuple(as_type(a, w.type) for a, w in zip(args, wanted, strict=True))
@@ -83,7 +83,7 @@ def reading(expr: Expr, env: Env, named: Mapping[str, ScalarType]) -> Expr:
 
 
 def through(fun: Primitive, args: tuple[Expr, ...], env: Env) -> Expr:
-    """A call of a primitive on arguments that may be stored ones; LiftError if it takes none."""
+    """A call of a primitive on arguments that may be stored ones; TypeRefused if it takes none."""
     own = fun.function
     if own is None:
         return call(fun, *args)

@@ -256,7 +256,7 @@ class Roundings(ByName):
     def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
         """The last of equal increases; Unbounded if a step adds more than the one before it.
 
-        The error of storage has to remain the same from the second step on.
+        The error of storage has to be the same after each step.
 
         The roundings of a sum's step are those before it plus a constant, but at least another
         constant. Such a step adds the same from the second on.

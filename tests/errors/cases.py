@@ -1030,6 +1030,17 @@ def storage_in_a_type_of_f64(_folder):
 
 
 @case
+def storage_of_a_result(_folder):
+    text = "def p(x: [64]f32) = let y = x |> map(v => v + 1) in y"
+    space_of(lp.with_storage(lp.parse(text), {"y": "bf16"}), DEFAULT_DEVICE)
+
+
+@case
+def points_given_twice(_folder):
+    asked_points(["0,1/2", "2.2_0_1/3"])
+
+
+@case
 def points_of_no_rule(_folder):
     asked_points(["9.9_0_1"])
 

@@ -90,7 +90,7 @@ static struct launch read_launch(struct line *line, const struct network *networ
         found.argument = one_more(found.argument, found.arguments, sizeof *found.argument);
         struct place *place = &found.argument[found.arguments++];
         place->memory = number(line, "number of an allocation");
-        if (place->memory >= network->memories)
+        if (place->memory >= network->memories || !sizes[place->memory])
             give_up("plan.txt, line %zu: there is no allocation %zu", line->number, place->memory);
         place->offset = number(line, "offset");
         place->bytes = number(line, "size");

@@ -64,18 +64,17 @@ def rule(axis: str, *, modelled: bool = False, also: str | None = None) -> str:
     >>> rule("peak")[:62]
     'A measured candidate is on the front unless another one with n'
     """
+    no_more = f"no more {axis}"
     if also is not None:
-        return (
-            f"A measured candidate is on the front unless another one with no more {axis} and no "
-            f"more {also} (errors within a factor of 2 count as equal) is clearly faster: the 95 % "
-            "intervals of their median times do not overlap."
-        )
+        no_more += f" and no more {also}"
+        if "error" in {axis, also}:
+            no_more += " (errors are rounded up to a power of 2)"
     if modelled:
         return (
-            f"All times are modelled. A candidate is on the front unless another one with no more "
-            f"{axis} is faster."
+            "All times are modelled. A candidate is on the front unless another one with "
+            f"{no_more} is faster."
         )
     return (
-        f"A measured candidate is on the front unless another one with no more {axis} is clearly "
+        f"A measured candidate is on the front unless another one with {no_more} is clearly "
         "faster: the 95 % intervals of their median times do not overlap."
     )
