@@ -1,4 +1,4 @@
-"""Computations with zeros that are known are done at compile time.
+"""Computations with known zeros are done at compile time.
 
 Where a guard of padding is known to fail, the value is 0: in a version of code for a class of
 border (`liftpy.loops.classes`), for example. Variables and registers that hold 0 are followed
@@ -97,7 +97,7 @@ class Zeros:
 
 
 def simplified(value: Operate) -> Value:
-    """A scalar operation without what a zero makes superfluous."""
+    """A scalar operation, simplified if an operand is 0."""
     match value:
         case Operate("+", (a, b)) if is_zero(a):
             return b

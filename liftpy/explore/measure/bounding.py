@@ -8,8 +8,8 @@ tolerance. For a long sum, and for most forms by F(m, r), the factor e(K) of the
 the tolerance: then only the tolerance is used, and the bound is not evaluated. A bound that would
 take long to evaluate (`QUICK`) is not used either.
 
-A form that stores values in other types may differ from the meaning by more than the tolerance. Its
-bound, which follows these types, decides alone.
+A form that stores values in other types may differ from the meaning by more than the tolerance. It
+is compared only with its bound, which depends on these types.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def stored_bounds(
 ) -> ErrorBounds | Relative:
     """The bounds of a form that stores values in other types.
 
-    If it has none, or if evaluating them would take more than `QUICK` bytes: the tolerance, and the
-    spacing of the coarsest type.
+    If it has none, or if their evaluation would take more than `QUICK` bytes, the bound is the
+    tolerance plus the spacing of the coarsest type.
     """
     points = max((len(part.points) for part in wanted), default=0)
     tolerance = max((part.tolerance for part in wanted), default=0.0)

@@ -54,7 +54,7 @@ def clear_front(
 
 
 def no_higher(some: Sequence[float], others: Sequence[float]) -> bool:
-    """Whether none of some costs is higher than the other's."""
+    """Whether no cost is higher than the corresponding other one."""
     return all(one <= other for one, other in zip(some, others, strict=True))
 
 

@@ -27,7 +27,7 @@ class LeftOut:
 def within_error(
     made: Sequence[Partition], limit: float | None
 ) -> tuple[list[Partition], tuple[LeftOut, ...]]:
-    """The partitions whose error bounds are up to a limit, and the words of the others.
+    """The partitions whose error bounds do not exceed a limit, and the words of the others.
 
     The bound of an F(m, r) is relative to the largest possible result of the convolution
     (`winograd/error.py`), that of storing values in other types to the largest possible result of
