@@ -8,8 +8,11 @@ tolerance. For a long sum, and for most forms by F(m, r), the factor e(K) of the
 the tolerance: then only the tolerance is used, and the bound is not evaluated. A bound that would
 take long to evaluate (`QUICK`) is not used either.
 
-A form that stores values in other types may differ from the meaning by more than the tolerance. It
-is compared only with its bound, which depends on these types.
+A form that stores values in other types may differ from the meaning by more than the tolerance. Its
+results are compared with its own meaning, in which these values are converted bit for bit.
+Parameters are converted exactly. A computed value has a rounding error before its conversion, and
+may be converted to a neighbour of the right one, so the tolerance is larger by the spacing of its
+type.
 """
 
 from __future__ import annotations
@@ -19,10 +22,11 @@ from typing import Any
 
 from liftpy.errors import TransformRefused
 from liftpy.explore.measure.check import Bounds, Expected
-from liftpy.explore.measure.meaning import Relative, bounds_at, narrowed
+from liftpy.explore.measure.meaning import Meaning, Stored, bounds_at, spacing
 from liftpy.explore.space.precision import partition_of
 from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
+from liftpy.ir.types import SCALARS
 from liftpy.rewrite.algorithms import algorithms_of
 from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import Skeleton
@@ -54,23 +58,13 @@ def narrow_bounds(
     return bounds if evaluation_bytes(program.body, float, points) <= QUICK else None
 
 
-def stored_bounds(
-    form: Program, arrays: dict[str, Any], wanted: Sequence[Expected]
-) -> ErrorBounds | Relative:
-    """The bounds of a form that stores values in other types.
-
-    If it has none, or if their evaluation would take more than `QUICK` bytes, the bound is the
-    tolerance plus the spacing of the coarsest type.
-    """
-    points = max((len(part.points) for part in wanted), default=0)
+def stored(partition: Partition, arrays: dict[str, Any], wanted: Sequence[Expected]) -> Stored:
+    """The meaning with which the results of a form with values in other types are compared."""
     tolerance = max((part.tolerance for part in wanted), default=0.0)
-    try:
-        bounds = ErrorBounds(form, arrays)
-    except Unbounded:
-        return Relative(tolerance + narrowed(form))
-    if evaluation_bytes(form.body, float, points) > QUICK:
-        return Relative(tolerance + narrowed(form))
-    return bounds
+    given = {param.name for param in partition.program.params}
+    computed = (SCALARS[t] for name, t in partition.storage if name not in given)
+    apart = max(map(spacing, computed), default=0.0)
+    return Stored(Meaning(partition.program, arrays), tolerance + apart)
 
 
 class Bounding:
@@ -82,10 +76,10 @@ class Bounding:
         self.program = program
         self.arrays = arrays
         self.wanted = wanted
-        self._known: dict[tuple[tuple[str, str], ...], ErrorBounds | Relative | None] = {}
+        self._known: dict[tuple[tuple[str, str], ...], ErrorBounds | Stored | None] = {}
         self._at_points: dict[tuple[tuple[str, str], ...], tuple[Bounds, ...]] = {}
 
-    def bounds(self, skeleton: Skeleton) -> ErrorBounds | Relative | None:
+    def bounds(self, skeleton: Skeleton) -> ErrorBounds | Stored | None:
         """The bounds of the form of a skeleton, if they are narrow."""
         partition = partition_of(skeleton)
         key = form_of(partition)
@@ -100,10 +94,10 @@ class Bounding:
             self._at_points[key] = bounds_at(self.wanted, self.bounds(skeleton))
         return self._at_points[key]
 
-    def _of(self, partition: Partition | None) -> ErrorBounds | Relative | None:
+    def _of(self, partition: Partition | None) -> ErrorBounds | Stored | None:
         form = self.program
         if partition is not None and partition.storage:
-            return stored_bounds(partition.program, self.arrays, self.wanted)
+            return stored(partition, self.arrays, self.wanted)
         if partition is not None and partition.other_algorithm:
             tolerance = max((part.tolerance for part in self.wanted), default=0.0)
             try:

@@ -26,18 +26,18 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Limits:
-    """The largest differences that are allowed at some points.
+class PointBounds:
+    """The largest differences that are allowed at some points, apart from the tolerance.
 
-    Differences must not exceed the tolerance either, unless these limits decide `alone`: those of a
-    form that stores values in other types are larger.
+    A form that stores values in other types has a meaning of its own: `around` has its values at
+    the points. Then differences from these must not exceed `at`, and the tolerance is not used.
     """
 
     at: NDArray[np.float64]
-    alone: bool = False
+    around: Array | None = None
 
 
-Bounds: TypeAlias = Limits | None
+Bounds: TypeAlias = PointBounds | None
 
 TOLERANCE = 1e-5
 """The largest difference of a float result, relative to the largest value of the meaning."""
@@ -181,17 +181,18 @@ class PartChecker:
         difference = differences(got, values, self.wanted)
         if not difference.size:
             return Error(0.0, 0.0)
-        alone = bounds is not None and bounds.alone
-        tolerance = math.inf if alone else self.wanted.tolerance
+        around = None if bounds is None else bounds.around
+        tolerance = self.wanted.tolerance if around is None else math.inf
+        meant = values if around is None else around
+        judged = difference if around is None else differences(got, meant, self.wanted)
         limits = np.inf if bounds is None else bounds.at / self.wanted.largest
-        judged = difference
         if self.wanted.storage is not None:
-            judged = np.where(are_neighbours(got, values, self.wanted.storage), 0.0, difference)
+            judged = np.where(are_neighbours(got, meant, self.wanted.storage), 0.0, judged)
         worst = int((judged - np.minimum(tolerance, limits)).argmax())
         if judged[worst] > tolerance:
-            return self._wrong(points[worst], values[worst], got[worst])
+            return self._wrong(points[worst], meant[worst], got[worst])
         if bounds is not None and judged[worst] * self.wanted.largest > bounds.at[worst]:
-            return self._wrong(points[worst], values[worst], got[worst], float(bounds.at[worst]))
+            return self._wrong(points[worst], meant[worst], got[worst], float(bounds.at[worst]))
         return Error(float(difference.max()), math.sqrt(float(np.mean(difference**2))))
 
     def _wrong(

@@ -21,8 +21,8 @@ from liftpy.explore.measure.check import (
     Checker,
     Error,
     Expected,
-    Limits,
     PartChecker,
+    PointBounds,
     Right,
 )
 from liftpy.explore.measure.inputs import INPUT_SEED
@@ -207,9 +207,7 @@ class Judge:
         self.wanted = wanted
         self.checker = Checker(wanted)
 
-    def judge(
-        self, result: Any, bounds: ErrorBounds | Relative | None = None
-    ) -> Error | WrongResult:
+    def judge(self, result: Any, bounds: ErrorBounds | Stored | None = None) -> Error | WrongResult:
         """The error of a result over all its components, or where it is wrong.
 
         `bounds` are those of the form of the program that computed it.
@@ -221,17 +219,18 @@ class Judge:
 
 
 @dataclass(frozen=True)
-class Relative:
-    """The bound of a form that stores values in other types and has no a-priori bound.
+class Stored:
+    """The meaning of a form that stores values in other types, with which its results are compared.
 
-    It is relative to the largest value of a component, like a tolerance.
+    `error` is the largest difference, relative to the largest value of a component.
     """
 
+    meaning: Meaning
     error: float
 
 
 def bounds_at(
-    wanted: Sequence[Expected], bounds: ErrorBounds | Relative | None
+    wanted: Sequence[Expected], bounds: ErrorBounds | Stored | None
 ) -> tuple[Bounds, ...]:
     """The bounds of each component at its points; none for numbers that are not floats."""
     if bounds is None:
@@ -239,20 +238,21 @@ def bounds_at(
     return tuple(limits(part, bounds) for part in wanted)
 
 
-def limits(part: Expected, bounds: ErrorBounds | Relative) -> Bounds:
+def limits(part: Expected, bounds: ErrorBounds | Stored) -> Bounds:
     """The bounds of a component at its points; None for numbers that are not floats."""
     if part.values.dtype.kind != "f":
         return None
-    if isinstance(bounds, Relative):
-        return Limits(np.full(len(part.points), bounds.error * part.largest), alone=True)
-    return Limits(bounds.at(part.points, part.component), alone=bounds.stored > 0)
+    if isinstance(bounds, Stored):
+        around = bounds.meaning.at(part.points, part.component)
+        return PointBounds(np.full(len(part.points), bounds.error * part.largest), around)
+    return PointBounds(bounds.at(part.points, part.component))
 
 
 def settled(
     meaning: Meaning,
     wanted: tuple[Expected, ...],
     found: Right,
-    bounds: ErrorBounds | Relative | None = None,
+    bounds: ErrorBounds | Stored | None = None,
 ) -> Error | WrongResult:
     """The error of a result, or where it is wrong, after its doubts are compared with the meaning.
 
