@@ -11,7 +11,8 @@ Nothing is timed. For each type there is a row:
 - `bound` and `error`: the bound of the relative error of storing a number that does not underflow,
   and the largest error of the random numbers.
 - `weights`: the bytes of the stored weights of a fully connected layer (constant, prepared in
-  another type; `space(..., storage=...)`), by the allocator, and what this saves of the base type.
+  another type; `space(..., storage=...)`), as the allocator counts them, and the share that is
+  saved of the base type.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`liftpy plan MODEL --objective traffic`: the plan of a model for an accelerator, by a model."""
+"""`liftpy plan MODEL --objective traffic`: plans of off-chip traffic for an accelerator."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SUFFIX = ".offchip"
 """The suffix of the file of a traffic plan."""
 
 Totals: TypeAlias = Mapping[Policy, int | None]
-"""The traffic of the plan of each policy; None if it has no plan."""
+"""The traffic of the plan of each policy; None if there is no plan."""
 
 
 @dataclass(frozen=True)

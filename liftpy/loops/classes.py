@@ -271,7 +271,7 @@ def count(*axes: Axis) -> int:
 def guarded_part(block: Block) -> tuple[int, int]:
     """The first statement of a block with tests, and the first after which none is needed.
 
-    No later statement has tests or mentions what is declared between these two.
+    No later statement has tests or uses a declaration between these two.
     """
     tested = [k for k, s in enumerate(block) if any(True for _ in tests_in(Block((s,))))]
     if not tested:

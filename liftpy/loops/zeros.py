@@ -45,7 +45,7 @@ class Zeros:
     registers: set[Cell]
 
     def block(self, block: Block) -> Block:
-        """A block from here on; what it declares is forgotten after it."""
+        """A block from this state on; its declarations are forgotten after it."""
         outer = self.names
         made = block.each(self.statement)
         self.names = outer

@@ -136,7 +136,7 @@ class Resident:
     def copy(self, place: Place, array: Any) -> None:
         """Copies an array of pyopencl to a place, on the device."""
         with refusal(self.device, f"to copy an array to {place.memory}"):
-            array.finish()  # what other queues write to it
+            array.finish()  # other queues may write to it
             region = self._at(place)
             cl.enqueue_copy(
                 self._queue,

@@ -47,7 +47,7 @@ def nothing_proved(rule: Rule) -> None:
 
 @dataclass(frozen=True)
 class Bank:
-    """The points of some F(m, r), each by (m, r), and what proves the rules that use them."""
+    """The points of some F(m, r), each by (m, r), and the prover of the rules that use them."""
 
     points: PointsOf = ()
     prove: Prove = field(default=nothing_proved, compare=False)

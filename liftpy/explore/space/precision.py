@@ -87,7 +87,7 @@ def spelled(storage: tuple[tuple[str, str], ...]) -> str:
 
 
 def why_coarse(storage: tuple[tuple[str, str], ...], bound: float, limit: float) -> str:
-    """Why a form that stores values in other types is left out, and what would be accepted."""
+    """The reason why a form with values in other types is left out, and accepted alternatives."""
     if math.isinf(bound):
         return (
             f"{spelled(storage)} is left out: no bound is known for its error, since the program "

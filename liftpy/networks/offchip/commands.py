@@ -1,4 +1,4 @@
-"""A schedule as a list of commands: loads, stores, and products of what is on the chip."""
+"""A schedule as a list of commands: loads, stores, and products of tiles on the chip."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from liftpy.networks.offchip.nest import Array, Axis, Loop, Nest
 
 
 class NoNest(Exception):
-    """A program is no sum of products; the message says why."""
+    """A program is not a sum of products; the message states why."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def nest_of(program: Program) -> Reading:
     if len(main) != 1 or len(main[0].reads) != 2 or main[0].factor != 1:
         raise NoNest("it is not one sum of products of two arrays")
     if any(len(t.reads) != 1 or t.factor != 1 or t.guards for t in rest):
-        raise NoNest("what the sums begin with is no element of an array")
+        raise NoNest("the initial value of the sums is not an element of an array")
     digits = digits_of(main + rest, read.extents)
     one, two = (read_array(r, shapes, digits) for r in main[0].reads)
     names = [r.array for r in main[0].reads]

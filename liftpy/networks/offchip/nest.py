@@ -90,7 +90,7 @@ class Array:
         return tuple(axis.clipped(ranges) for axis in self.axes)
 
     def largest(self, tiles: Mapping[str, int]) -> int:
-        """The most elements of a part that so many values of each counter reach."""
+        """The largest number of elements of a part for these numbers of values of each counter."""
         lengths = (
             min(axis.length, sum(step * (tiles[name] - 1) for name, step in axis.terms) + 1)
             for axis in self.axes

@@ -80,7 +80,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class Found:
-    """The best schedule, its traffic in bytes, and what the search did.
+    """The best schedule, its traffic in bytes, and the figures of the search.
 
     `candidates` are all tilings times all orders, `compared` those whose traffic was computed.
     """

@@ -117,7 +117,7 @@ def utilization(nest: Nest, chip: Accelerator, tiles: Mapping[str, Any]) -> Any:
 
 
 def performance(nest: Nest, chip: Accelerator, tiles: Mapping[str, int], moved: int) -> Performance:
-    """The rate at which a nest can run if it moves so many bytes."""
+    """The attainable rate of a nest that moves this number of bytes."""
     share = float(utilization(nest, chip, tiles))
     return Performance(
         chip.frequency * chip.elements * share, chip.bandwidth * nest.products / moved, share
