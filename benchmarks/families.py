@@ -4,10 +4,10 @@
 
 Nothing runs: times are those of the model (docs/choosing.md) on a profile, which are the same in
 every run. For each form of a layer (a family that computes directly, or the tiles of an F(m, r)), a
-`guided` search that is told the form tries so many candidates; the fastest of all is the reference.
-Then `guided` and `random` try as many in the space of all forms, `guided` after some candidates
-that compute directly, as `explore` does. Printed are the seeds that came within 5 % of the
-reference. Exits with 1 unless `guided` does for most seeds of each layer.
+`guided` search that is given the form tries `--samples` candidates; the fastest of all is the
+reference. Then `guided` and `random` try as many in the space of all forms, `guided` after some
+candidates that compute directly, as in `explore`. The table has the number of seeds that came
+within 5 % of the reference. Exits with 1 unless `guided` does for most seeds of each layer.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Searched forms by F(m, r) against a fixed one, which has the same kernels on every layer.
+"""Searched forms by F(m, r) compared with a fixed one, which has the same kernels on every layer.
 
     python benchmarks/fixed_form.py [--cases vgg16/2 ...] [--samples 40] [--rounds 9]
 
-The fixed form is what a library has whose author wrote one algorithm by hand: F(4x4, 3x3) in three
-kernels, products in blocks of at most 8 tiles by 32 kernels. For each layer, a campaign with the
-default search over the forms `WORDS` in two dimensions finds another candidate; both are compared
-with float64 and timed alternately. Times are medians of device events. Exits with 1 unless the
-searched form is faster on most layers, and its m differs between layers.
+The fixed form is that of a library with one hand-written algorithm: F(4x4, 3x3) in three kernels,
+products in blocks of at most 8 tiles by 32 kernels. For each layer, a campaign with the default
+search over the forms `WORDS` in two dimensions finds another candidate. The results of both are
+compared with float64, and both are timed alternately. Times are medians of device events. Exits
+with 1 unless the searched form is faster on most layers, and its m differs between layers.
 """
 
 from __future__ import annotations

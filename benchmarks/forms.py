@@ -76,7 +76,7 @@ def points_for_each_weight(case: Case) -> float:
 
 
 def one_dimension_wins(correlation: float, rows: list[dict[str, Any]]) -> bool:
-    """Whether the quotient falls with H W / (C M), to less than 1 where this is largest.
+    """Whether the quotient falls as H W / (C M) grows, and is less than 1 for the largest.
 
     The quotient is the time in one dimension divided by that in two.
     """

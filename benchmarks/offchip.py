@@ -2,13 +2,13 @@
 
     python benchmarks/offchip.py
 
-For each network and each of the four published sets of memories, the first table has the traffic of
-the best plan in MiB, that of each policy, that of each array moved once (`ideal`), the mean
-reduction over the three policies, and the reduction against the best of them. The second table has,
-for each network on the smallest memories, the candidates (tilings times orders), the share that the
-search compares, and the processor time of the search: with equal layers planned once, and with each
-layer planned. Exits with 1 if a policy moves fewer bytes than the best plan, or if the search
-compares 1 % of the candidates or more.
+For each network and each of the four published sets of memories, the first table has the traffic in
+MiB of the best plan, of each policy, and of moving each array once (`ideal`), the mean reduction
+from the three policies, and the reduction from the best of them. The second table has, for each
+network on the smallest memories, the candidates (tilings times orders), the share that the search
+compares, and the processor time of the search: with equal layers planned once, and with each layer
+planned. Exits with 1 if a policy moves fewer bytes than the best plan, or if the search compares 1
+% of the candidates or more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_COMPARED = 0.01
 
 
 def plan_or_none(found: Layers, chip: Accelerator, policy: Policy) -> TrafficPlan | None:
-    """The plan of a policy; None if a layer fits in no way."""
+    """The plan of a policy; None if no tiles of some layer fit the memories."""
     try:
         return plan_traffic(found, chip, policy)
     except ConstraintRefused:
@@ -38,7 +38,7 @@ def plan_or_none(found: Layers, chip: Accelerator, policy: Policy) -> TrafficPla
 
 
 def reductions(setup: str) -> tuple[list[str], list[float], bool]:
-    """The rows of a set of memories, the mean reduction of each network, and whether best is."""
+    """The rows of a set of memories, the mean reductions, and whether `best` moves fewest bytes."""
     chip = accelerator(setup)
     rows: list[str] = []
     means: list[float] = []

@@ -6,11 +6,11 @@
 The weights are an input of the type, or, with `--packed`, a constant of f32 that is packed in the
 type in the prepare phase, in the layout that the candidate chooses. For each type there is a
 campaign with the default search. Its fastest candidate is timed alternately with those of the other
-types. `f32 / it` is the speedup over weights in f32. `GB/s` is the bandwidth of reading the
-weights, which are most of the data. `of a copy` is its ratio to the bandwidth (reads plus writes)
-of copying an array of the size of the f32 weights, in the same rounds. `error` is the largest
-difference from the product in float64 with the weights before they were stored, relative to the
-largest result. Times are medians of device events.
+types. `f32 / it` is the speedup compared with weights in f32. `GB/s` is the bandwidth of reading
+the weights, which are most of the data. `of a copy` is its ratio to the bandwidth (reads plus
+writes) of copying an array of the size of the f32 weights, in the same rounds. `error` is the
+largest difference from the product in float64 with the weights before they were stored, relative to
+the largest result. Times are medians of device events.
 """
 
 from __future__ import annotations

@@ -4,14 +4,15 @@
 
 Nothing is timed. For each type there is a row:
 
-- `values`: how many values were read and stored again; all of types with up to 16 bits, otherwise
-  special values and random ones. Reading and storing must give the same bits (a rounding type sets
-  the quiet bit of a NaN).
+- `values`: how many values were read and stored again: all values of a type with up to 16 bits,
+  otherwise special and random ones. Reading and storing must give the same bits (a rounding type
+  sets the quiet bit of a NaN).
 - `kernels`: how many of these a kernel of the device read and stored with the same bits as NumPy.
 - `bound` and `error`: the bound of the relative error of storing a number that does not underflow,
   and the largest error of the random numbers.
 - `weights`: the bytes of the stored weights of a fully connected layer (constant, prepared in
-  another type; `space(..., storage=...)`), by the allocator, and what this saves of the base type.
+  another type; `space(..., storage=...)`), as the allocator counts them, and the share that is
+  saved of the base type.
 """
 
 from __future__ import annotations

@@ -339,7 +339,7 @@ def tiles_kernel(side: int, m: int, r: int, pad: str) -> Compilation:
 
 
 def guarded(side: int, m: int, r: int) -> int:
-    """The number of classes of tiles: those with the same guards of the kernel that hold."""
+    """The number of classes of tiles; in a class, the same guards of the kernel hold."""
     (kernel,) = tiles_kernel(side, m, r, "fused").optimized
     ((tile, count),) = kernel.ranges.items()
     tests = {*tests_in(kernel.block)}

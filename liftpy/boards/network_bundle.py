@@ -3,8 +3,8 @@
 kernels/N.cl       the source of each distinct module, in the order of first use
 weights.bin        the constants as they are in the model, one after another
 plan.txt           the input of `network`: memory, kernels, places and order
-inputs/NAME.bin    random numbers for each input, in their memory layout
-expected/N.bin     points of each result for these, by the meaning of the network
+inputs/NAME.bin    random values for each input, in their memory layout
+expected/N.bin     elements of each result for these inputs, by the meaning of the network
 library.txt        the path of the OpenCL library on the machine that made the bundle
 manifest.json      the same for people and programs, with the SHA-256 of every file
 *.c *.h Makefile   the program `network`
@@ -43,7 +43,7 @@ FORMAT = "liftpy-network 1"
 
 OWN = Path(__file__).with_name("network_host")
 SHARED = ("device", "judge", "limits", "lines", "opencl", "sha256", "text")
-"""The parts of the program `board` that `network` has, too."""
+"""The files that `network` shares with the program `board`."""
 
 HOST_OF_NETWORK = sorted(
     [*OWN.glob("*"), *(path for path in HOST if path.stem in SHARED)], key=lambda path: path.name
@@ -51,7 +51,7 @@ HOST_OF_NETWORK = sorted(
 """The files of the program `network`."""
 
 MOST_POINTS = 1 << 16
-"""The most elements of a result that are compared; of a larger one, some are drawn."""
+"""The most elements of a result that are compared; of a larger result, random ones are."""
 
 
 @entry("lp.export")
@@ -142,7 +142,7 @@ def _weights(plan: Plan, schedule: Schedule) -> _Weights:
 
 @dataclass(frozen=True)
 class _Names:
-    """Names for files and options, of inputs and outputs by their names in the model."""
+    """Names of inputs and outputs for files and options, by their names in the model."""
 
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
@@ -157,7 +157,7 @@ class _Names:
 
 
 def _expected(tensor: Tensor, array: Array, seed: int) -> Expected:
-    """The values of a result at all places, or at some that are drawn."""
+    """The values of a result at all indices, or at random ones if there are many."""
     index = np.arange(array.size)
     if array.size > MOST_POINTS:
         index = np.sort(np.random.default_rng(seed).choice(array.size, MOST_POINTS, replace=False))
@@ -209,7 +209,7 @@ def _lines(
 
 
 def _plain(name: str) -> str:
-    """A name on one line; `-` if nothing of it is left."""
+    """A name on one line; `-` if it would be empty."""
     return " ".join(name.split()) or "-"
 
 
@@ -219,7 +219,7 @@ def _array(tensor: Tensor) -> str:
 
 @dataclass(frozen=True)
 class _Sources:
-    """Where the numbers of inputs are put, and those of results are found."""
+    """Where the values of inputs are put, and those of results are found."""
 
     plan: Plan
     schedule: Schedule

@@ -75,7 +75,7 @@ def pareto(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """The front of time versus memory or the error of the result, or of all."""
+    """The front of time versus memory, or versus the error of the result, or of all three."""
     found = Campaign.read(file)
     within = found.within(memory_limit, max_error)
     rows = within.pareto(axis, also=also)

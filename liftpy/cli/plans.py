@@ -74,7 +74,7 @@ def plan_model(  # noqa: PLR0913  one parameter per option
             "-o",
             "--output",
             metavar="FILE.plan",
-            help=f"The file for the plan; FILE{SUFFIX} for one of traffic.",
+            help=f"The file for the plan; FILE{SUFFIX} for a traffic plan.",
         ),
     ] = None,
     objective: Annotated[
@@ -82,8 +82,8 @@ def plan_model(  # noqa: PLR0913  one parameter per option
         typer.Option(
             "--objective",
             metavar="WORD",
-            help="`traffic`: the fewest bytes between an accelerator and its memory, by a model; "
-            "`metric`: the highest modelled rate for each byte. Nothing runs on a device.",
+            help="`traffic`: the fewest modelled bytes between an accelerator and its memory; "
+            "`metric`: the highest modelled rate per byte. Nothing runs on a device.",
             parser=one_of(get_args(Objective), "objective"),
         ),
     ] = None,
@@ -92,7 +92,7 @@ def plan_model(  # noqa: PLR0913  one parameter per option
         typer.Option(
             "--hardware",
             metavar="FILE.json",
-            help="The accelerator, for these objectives: a file, or the name of one that comes "
+            help="The accelerator for these objectives: a file, or the name of one that comes "
             "with liftpy, such as sample.",
         ),
     ] = None,
@@ -101,7 +101,7 @@ def plan_model(  # noqa: PLR0913  one parameter per option
         typer.Option(
             "--policy",
             metavar="WORD",
-            help="The policy, for these objectives: best, zhang, ma or smart-shuttle.",
+            help="The policy for these objectives: best, zhang, ma or smart-shuttle.",
             parser=one_of(POLICIES, "policy"),
         ),
     ] = "best",
@@ -115,7 +115,7 @@ def plan_model(  # noqa: PLR0913  one parameter per option
         bool,
         typer.Option(
             "--check",
-            help="Run the plan of traffic in NumPy with memories of the accelerator's sizes, and "
+            help="Run the traffic plan in NumPy with memories of the accelerator's sizes, and "
             "compare the outputs with the model's meaning.",
         ),
     ] = False,
@@ -125,7 +125,7 @@ def plan_model(  # noqa: PLR0913  one parameter per option
     if objective is not None or model.suffix == SUFFIX:
         if db or memory_limit or channels_last or device:
             raise typer.BadParameter(
-                "a plan of traffic takes no --db, --memory-limit, --channels-last or --device",
+                "a traffic plan takes no --db, --memory-limit, --channels-last or --device",
                 param_hint="--objective",
             )
         if hardware is None and model.suffix != SUFFIX:

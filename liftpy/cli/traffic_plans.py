@@ -1,4 +1,4 @@
-"""`liftpy plan MODEL --objective traffic`: the plan of a model for an accelerator, by a model."""
+"""`liftpy plan MODEL --objective traffic`: plans of off-chip traffic for an accelerator."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from liftpy.networks.offchip.search import BOUNDED, EXACT, Objective
 from liftpy.networks.offchip.traffic import performance, reloads
 
 SUFFIX = ".offchip"
-"""How the file of a plan of traffic ends."""
+"""The suffix of the file of a traffic plan."""
 
 Totals: TypeAlias = Mapping[Policy, int | None]
-"""The traffic of the plan of each policy; None if it has no plan."""
+"""The traffic of the plan of each policy; None if there is no plan."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a plan is asked for."""
+    """The options of a command on traffic plans."""
 
     model: Path
     size: list[str] | None
@@ -56,7 +56,7 @@ class Request:
 
 
 def plan_off_chip(asked: Request) -> None:
-    """Plans a model, an evaluated network or reads a plan; prints it, and writes it."""
+    """Plans a model or a published network, or reads a plan; prints the plan, and writes it."""
     if asked.output is not None and asked.output.suffix != SUFFIX:
         raise typer.BadParameter(f"{asked.output} does not end in {SUFFIX}", param_hint="--output")
     if asked.model.suffix == SUFFIX:
@@ -82,9 +82,9 @@ def plan_off_chip(asked: Request) -> None:
         found = layers_of(net.graph)
     if not found.layers:
         raise ConstraintRefused(
-            f"{found.network} has no operation that is a sum of products of two arrays, of "
-            f"{plural(len(found.others), 'operation')}: its off-chip traffic is not modelled\n"
-            f"  a convolution or a product of matrices in f32 is one, or one of the networks "
+            f"the off-chip traffic of {found.network} is not modelled: it has "
+            f"{plural(len(found.others), 'operation')}, but no sum of products of two arrays\n"
+            "  plan a network with convolutions or matrix products in f32, or one of "
             f"{', '.join(NETWORKS)}"
         )
     chip = accelerator(asked.hardware)
@@ -137,7 +137,7 @@ def tell(plan: TrafficPlan, others: Totals | None, *, json: bool) -> None:
         f"without padding; {more:.3f} of {in_bytes(plan.ideal)}, each array once"
     )
     for policy, total in (others or {}).items():
-        said = "a layer fits in no way" if total is None else in_bytes(total)
+        said = "a layer does not fit" if total is None else in_bytes(total)
         share = ""
         if total is not None and policy != plan.policy:
             share = f"; this plan moves {plan.traffic / total:.3f} of it"
@@ -168,7 +168,7 @@ def tell_others(found: Layers) -> None:
 
 
 def check(plan: TrafficPlan, net: Network | None) -> str:
-    """Runs a plan of a model on random numbers, or only verifies it; what that found, as text.
+    """Runs a plan of a model on random inputs, or only verifies it; returns the findings as text.
 
     LiftError if an output differs from the network's meaning.
     """

@@ -68,10 +68,10 @@ class Choice:
 
     `left` are the partitions some of whose stages take longer than the best candidate, with that
     modelled time in milliseconds; their other stages were not searched. `unlikely` are those whose
-    first few candidates of each stage take much longer, with the modelled time of the best of
-    these; they were not searched further. `drawn` candidates (of stages) were ordered by figures,
-    and `considered` of them modelled. `deriving` and `choosing` are the seconds that deriving the
-    space and choosing in it took.
+    first few candidates of each stage are much slower than the best candidate, with the modelled
+    time of the best of these few; they were not searched further. `drawn` candidates (of stages)
+    were ordered by figures, and `considered` of them modelled. `deriving` and `choosing` are the
+    seconds that deriving the space and choosing in it took.
     """
 
     best: Model
@@ -214,7 +214,7 @@ class StageModel:
 
 @dataclass
 class Begun:
-    """A stage whose search has begun: the first candidates to model, and those that are modelled.
+    """A stage whose search has begun: the first candidates to model, and those already modelled.
 
     `known` has the latter by key.
     """
@@ -299,7 +299,7 @@ class Chooser:
         return self._stages[key]
 
     def begun(self, members: Sequence[Member]) -> Begun:
-        """A stage of which the first few candidates are modelled."""
+        """A stage whose first few candidates are modelled."""
         key = tuple(map(id, members))
         if key not in self._begun:
             candidates = varied(self.ordered(members))[:MODELLED]
@@ -308,7 +308,7 @@ class Chooser:
         return self._begun[key]
 
     def model_all(self, stage: Begun, candidates: Iterable[tuple[Member, Candidate]]) -> None:
-        """Models those of some candidates of a stage that are not known."""
+        """Models those candidates of a stage that are not modelled yet."""
         for member, candidate in candidates:
             if candidate.key not in stage.known:
                 stage.known[candidate.key] = member, self.modelled(candidate)

@@ -1,7 +1,7 @@
 """The values of a program that may be stored in fewer bits, by the user's declaration.
 
 A declaration `storage w: bf16` permits a change of meaning: a candidate may round the value `w` to
-the type where it stores it. The error has a bound, which follows the type. Without declarations,
+the type where it stores it. The error has a bound, which depends on the type. Without declarations,
 every value is stored as it is computed.
 """
 
@@ -46,7 +46,7 @@ def named(expr: Expr) -> Iterator[tuple[str, Type]]:
 
 
 def with_storage(program: Program, storage: Storage) -> Program:
-    """The program with declarations; UnknownName or TypeRefused for one that has no meaning."""
+    """The program with declarations; UnknownName or TypeRefused for an invalid one."""
     known = storable(program)
     for name, types in storage.items():
         if name not in known:

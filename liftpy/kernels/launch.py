@@ -148,7 +148,7 @@ def divided(init: Expr) -> tuple[dict[int, Nat], Expr]:
     """The extents of the local maps that make a fold's initial value, and what a work-item makes.
 
     A work-item has its own elements of the accumulator in registers, and no others. A fold that
-    continues from the result of another has the accumulator of that.
+    starts from the result of another fold uses the same accumulator.
     """
     extents: dict[int, Nat] = {}
     while isinstance(init, FunCall) and isinstance(init.fun, AnyReduce):

@@ -1,21 +1,22 @@
 """Code with padding gets a version for each class of border, if its kernel asks for that.
 
-The places where guards hold or fail together are a class: of the tiles of an image, the first, the
-inner and the last ones in each dimension, so 9 for a window of 3 x 3. A version has only the guards
+Places where the same guards hold form a class: of the tiles of an image, the first, the inner and
+the last ones in each dimension, so 9 classes for a window of 3 x 3. A version has only the guards
 that its class does not decide (index set splitting: U. Banerjee, 1979), and the inner one has none:
 
     if (first fails) { the code of the first } else if (last holds) { inner } else { the last }
 
 A kernel asks for versions by `byClasses` (`liftpy.primitives.border`). The index of a test is
 `place + inner + number`: `place` is made of ids and of counters of loops around the code, `inner`
-of counters of loops in it. Each value of `place` makes the test hold for all values of `inner`, or
-fail for all, or depends. The classes are the ranges of values between which this changes. A value
-for which a test depends is a class of its own, in which that test has a number for its place. A
-loop whose counter is the place becomes a loop for each class; other places are tested.
+of counters of loops in it. For each value of `place`, the test holds for all values of `inner`,
+fails for all, or depends on `inner`. The classes are the ranges of `place` in which this does not
+change. A value for which a test depends on `inner` is a class of its own, in which the test has a
+constant for its place. A loop whose counter is the place becomes a loop for each class; for other
+places, branches select the class.
 
-All versions compute the same values in the same order, so this keeps the meaning. It is done only
-as far as the kernel keeps within `MOST_STATEMENTS`, and not for code with a barrier, because
-work-items might take different branches.
+All versions compute the same values in the same order, so the meaning is preserved. Code is split
+only while the kernel has at most `MOST_STATEMENTS`, and not if it has a barrier, because work-items
+might take different branches.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def in_classes(code: LoopKernel) -> Block:
 
 @dataclass(frozen=True)
 class Class:
-    """Adjacent values of a place, the least and the greatest, and what is known of tests there."""
+    """A range of values of a place, the least and the greatest, and the known results of tests."""
 
     least: int
     greatest: int
@@ -77,7 +78,7 @@ class Class:
 
 @dataclass(frozen=True)
 class Axis:
-    """A place of some tests, and its classes, at least two; those with smaller values first."""
+    """A place of some tests, and its classes, at least two, in ascending order."""
 
     place: Nat
     tests: tuple[RangeTest, ...]
@@ -96,7 +97,7 @@ class Axis:
         return Axis(place, tuple(cut), tuple(classes))
 
     def branches(self, version: Callable[[Class], Block]) -> Block:
-        """The versions for all classes, each behind the test of its class."""
+        """The versions for all classes, each guarded by the test of its class."""
         made = version(self.classes[-1])
         for one, following in reversed([*pairwise(self.classes)]):
             test = self.between(one, following)
@@ -105,7 +106,7 @@ class Axis:
         return made
 
     def between(self, one: Class, following: Class) -> RangeTest:
-        """A test that tells two adjacent classes apart: it holds in the first if it has a bound.
+        """A test that distinguishes two adjacent classes: it holds in the first if it has a bound.
 
         It is one of the code's tests, if one of these depends on the place alone.
         """
@@ -151,10 +152,9 @@ def class_of(
 
 
 def mixed(test: RangeTest, place: Nat, values: Sequence[int]) -> tuple[int, int] | None:
-    """The numbers of the first value for which a test depends on more, and of the first after them.
+    """The range of positions of the values for which a test also depends on counters inside.
 
-    Below these values and above them it holds everywhere or fails everywhere. None if there are
-    too many.
+    For all other values, it holds everywhere or fails everywhere. None if there are too many.
     """
     low, high = (test.index - place).bounds
     if low is None or high is None:
@@ -164,7 +164,7 @@ def mixed(test: RangeTest, place: Nat, values: Sequence[int]) -> tuple[int, int]
 
 
 def values_of(place: Nat) -> Sequence[int]:
-    """The values that a place may have, the least first; none if they are not known."""
+    """The values that a place may have, in ascending order; none if they are not known."""
     found = digits(place)
     if all(len(m) == 1 and m[0] in {(a, 1) for a in found} for m in place.terms):
         low, high = place.bounds
@@ -188,7 +188,7 @@ def digits(place: Nat) -> set[Atom]:
 
 
 def value_of(place: Nat, digit: Atom, number: int) -> int:
-    """The value of a place where its only digit is a number."""
+    """The value of a place whose only digit is a constant."""
 
     def of(a: Atom) -> int:
         if a == digit:
@@ -271,7 +271,7 @@ def count(*axes: Axis) -> int:
 def guarded_part(block: Block) -> tuple[int, int]:
     """The first statement of a block with tests, and the first after which none is needed.
 
-    No later statement has tests or mentions what is declared between these two.
+    No later statement has tests or uses a declaration between these two.
     """
     tested = [k for k, s in enumerate(block) if any(True for _ in tests_in(Block((s,))))]
     if not tested:

@@ -51,8 +51,8 @@ def in_loop_ir(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKe
 def for_counting(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKernel:
     """A kernel in the loop IR, with regular loops over registers left as loops.
 
-    It has the operations and accesses of the kernel's code, but no correct order of copies between
-    registers: it is read, and no code is made of it. `passes` come before unrolling.
+    It has the operations and accesses of the kernel's code, but copies between registers may be in
+    a wrong order: it is only read, and never becomes code. `passes` come before unrolling.
     """
     code, nest = lowered(kernel, names)
     for change in passes.values():

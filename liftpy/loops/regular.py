@@ -1,13 +1,13 @@
 """Regular loops over registers: their iterations differ only in constant offsets of indices.
 
-Code has all iterations of a loop over registers (`liftpy.loops.unroll`). What only counts a
-kernel's operations and accesses can read a regular loop once instead, and multiply.
+Generated code has all iterations of a loop over registers (`liftpy.loops.unroll`). An analysis that
+only counts a kernel's operations and accesses can read a regular loop once, and multiply.
 
 Note [Regular]. The iterations of a loop become the same statements, up to offsets, if nothing that
 is decided per iteration depends on the counter. Guards are decided by the ranges of their indices,
 vectors are loaded whole if their lanes are adjacent, and an index that is not linear is simplified
-when the counter is a number. So a loop is regular if no guard mentions its counter, and every index
-is a multiple of it plus something else. Variables for indices, places behind conditions, and
+once the counter is a constant. So a loop is regular if no guard mentions its counter, and every
+index is a multiple of it plus something else. Variables for indices, places behind conditions, and
 memory that is both loaded and stored are left to unrolling.
 """
 
@@ -31,7 +31,7 @@ from liftpy.views.terms import Choice, FromIndex, Lanes, Load, Term
 
 
 def without_snapshots(nest: Nest) -> Nest:
-    """A nest whose reads of snapshots return present values: only copies of registers are lost."""
+    """A nest whose reads of snapshots return present values; only copies of registers are lost."""
     return replace(nest, body=tuple(_without(nest.body)))
 
 

@@ -39,9 +39,9 @@ def unrolled(nest: Nest) -> Nest:
 
 
 def partly_unrolled(nest: Nest) -> tuple[Nest, frozenset[str]]:
-    """A nest whose loops over registers are unrolled unless they are regular, and the others.
+    """A nest whose loops over registers are unrolled unless they are regular.
 
-    The others are given by their counters. Raises as `unrolled` does.
+    Also returns the counters of the regular loops. Raises as `unrolled` does.
     """
     over_registers = indexing(terms_in(nest.body))
     kept = regular(nest, over_registers)
@@ -78,8 +78,8 @@ def indexing(terms: Iterable[Term]) -> frozenset[str]:
 class Unroller:
     """The statements of a nest with its loops over registers unrolled, except the `kept` ones.
 
-    `made` is the number of statements if these were unrolled, too; `times` is the number of
-    iterations of those around.
+    `made` is the number of statements that unrolling these, too, would make; `times` is the number
+    of iterations of the loops around.
     """
 
     kernel: str

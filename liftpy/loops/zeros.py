@@ -1,4 +1,4 @@
-"""Computations with zeros that are known are done at compile time.
+"""Computations with known zeros are done at compile time.
 
 Where a guard of padding is known to fail, the value is 0: in a version of code for a class of
 border (`liftpy.loops.classes`), for example. Variables and registers that hold 0 are followed
@@ -45,7 +45,7 @@ class Zeros:
     registers: set[Cell]
 
     def block(self, block: Block) -> Block:
-        """A block from here on; what it declares is forgotten after it."""
+        """A block from this state on; its declarations are forgotten after it."""
         outer = self.names
         made = block.each(self.statement)
         self.names = outer
@@ -97,7 +97,7 @@ class Zeros:
 
 
 def simplified(value: Operate) -> Value:
-    """A scalar operation without what a zero makes superfluous."""
+    """A scalar operation, simplified if an operand is 0."""
     match value:
         case Operate("+", (a, b)) if is_zero(a):
             return b

@@ -141,7 +141,7 @@ class Plan:
         """All outputs by name; `inputs` are arrays by name, or in the order of the inputs.
 
         They are arrays of NumPy or pyopencl, or objects with `__dlpack__`. Outputs are arrays of
-        NumPy or, with `on_device`, of pyopencl. docs/networks.md says what is copied. With
+        NumPy or, with `on_device`, of pyopencl. docs/networks.md states what is copied. With
         `poison`, memory that was not written is NaN. ArgumentRefused if an input does not fit.
 
         >>> import liftpy as lp, pyopencl.array

@@ -222,13 +222,13 @@ class Runner:
                     self._device.write(self._tensors[name], np.ascontiguousarray(array))
 
     def _keeps(self, value: object) -> bool:
-        """Whether an input stays where it is: on the device, unless the host computes something."""
+        """Whether an input is used in place: on the device, unless the host computes something."""
         return self._device.holds(value) and all(part is not None for _, part in self._parts)
 
     def _sent(self, name: str, value: Any) -> Any:
-        """Has kernels read an input: where it is, or at its place, where it is copied.
+        """Lets the kernels read an input in place, or copies it to its place in the arena.
 
-        Returns what has to stay until they are done.
+        Returns the object that must live until they have run.
         """
         if name not in self._tensors:
             return None

@@ -1,4 +1,4 @@
-"""What a network does on a device, as data: memory, uploads, launches and places, in order.
+"""The work of a network on a device as data: memory, uploads, launches and places, in order.
 
 Constants are uploaded once. Those that programs pack are packed by kernels, and freed if no run
 reads them. Tensors and the scratch of operations are in the arena.
@@ -56,7 +56,7 @@ Step = Allocate | Upload | Pack | Release
 
 @dataclass(frozen=True)
 class Call:
-    """The kernels of an operation in a run: the places of its buffers by name.
+    """The launches of an operation in a run: the places of its buffers by name.
 
     `scratch` are the places of its temporaries. `module` is None if the host computes it.
     """

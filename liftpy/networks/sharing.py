@@ -88,7 +88,7 @@ def sharing(graph: Graph, alignment: int) -> Sharing:
 
 
 def only_read(graph: Graph, shared: Sharing) -> dict[str, dict[str, int]]:
-    """The inputs whose storage nothing else is written to, and of which no result is a part.
+    """The inputs whose storage no other tensor is written to, and no result is part of.
 
     Each has the tensors in its storage (itself, and parts of it), with the byte where they begin.
     """

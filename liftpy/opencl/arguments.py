@@ -37,7 +37,8 @@ POISON: dict[str, np.ndarray] = {
 }
 """The fill of memory that has not been written: NaN, and integers of 0x7f bytes.
 
-It is repeated: elements of 3, 5, 6 or 7 bytes, which no fill of OpenCL has, are NaN in each byte.
+Elements of 3, 5, 6 or 7 bytes, for which OpenCL has no fill, are filled byte by byte with 0xff,
+which is NaN.
 """
 
 

@@ -1,4 +1,4 @@
-"""Arrays of other libraries: those of pyopencl in device memory, and those that speak DLPack."""
+"""Arrays of other libraries: those of pyopencl in device memory, and those with DLPack."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class Resident:
 
     @property
     def queue(self) -> Any:
-        """The queue on which everything is done."""
+        """The queue of all launches and copies."""
         return self._queue
 
     def holds(self, value: object) -> bool:
@@ -136,7 +136,7 @@ class Resident:
     def copy(self, place: Place, array: Any) -> None:
         """Copies an array of pyopencl to a place, on the device."""
         with refusal(self.device, f"to copy an array to {place.memory}"):
-            array.finish()  # what other queues write to it
+            array.finish()  # other queues may write to it
             region = self._at(place)
             cl.enqueue_copy(
                 self._queue,
@@ -161,7 +161,7 @@ class Resident:
             return array.base_data.get_sub_region(start, size)
 
     def point(self, armed: Armed, buffer: str, at: Any) -> None:
-        """Has the kernels of a part read a buffer at a place, or in a region of other memory."""
+        """Lets the kernels of a part read a buffer at a place, or in a region of other memory."""
         memory = self._at(at) if isinstance(at, Place) else at
         for launch, (kernel, _, _) in zip(armed.launches, armed.kernels, strict=True):
             with refusal(self.device, f"the arguments of {spell(launch)} of {armed.module.name}"):
@@ -170,7 +170,7 @@ class Resident:
                         kernel.set_arg(k, memory)
 
     def array_of(self, place: Place, shape: tuple[int, ...], dtype: Any) -> Any:
-        """A new array of pyopencl with what is at a place."""
+        """A new array of pyopencl with the content of a place."""
         with refusal(self.device, f"{place.bytes} bytes for a result"):
             made = arrays().empty(self._queue, shape, dtype)
             cl.enqueue_copy(self._queue, made.data, self._at(place))

@@ -1,9 +1,9 @@
-"""Storage types as C: conversions, and elements of memory that no integer of C has the size of.
+"""Storage types as C: conversions, and elements whose size no integer type of C has.
 
 In a variable, a number of a storage type is an unsigned integer that holds its bits. If it has 3,
 5, 6 or 7 bytes, arrays are arrays of bytes, and the upper bits of the variable are not defined.
-Loads and stores take exactly the bytes of their elements: no buffer needs slack behind its end, and
-work-items may store neighbouring elements.
+Loads and stores access exactly the bytes of their elements: no buffer needs slack behind its end,
+and work-items may store neighbouring elements.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def shape(name: str, width: int) -> tuple[int, int, int]:
 def load_helper(name: str, space: str, width: int) -> str:
     """The definition of a load: a shuffle moves bytes of vectors to the lanes of their elements.
 
-    A vector of bytes begins with the first element that it is for, or before, so that it does not
-    pass the last one.
+    A vector of bytes begins at its first element, or earlier, so that it does not end after the
+    last one.
     """
     size, word, lanes = shape(name, width)
     kind = vector_type(name, width)

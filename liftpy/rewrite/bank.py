@@ -1,4 +1,4 @@
-"""Rules by F(m, r) from other points than the usual ones: given by a user, or chosen for him.
+"""Rules by F(m, r) from other points than the usual ones: given by a user, or chosen.
 
 A bank has points for some F(m, r). The name of a rule that is made from them contains them, and so
 does the word of a form that uses such rules: a stored candidate is derived again from its name.
@@ -47,7 +47,7 @@ def nothing_proved(rule: Rule) -> None:
 
 @dataclass(frozen=True)
 class Bank:
-    """The points of some F(m, r), each by (m, r), and what proves the rules that use them."""
+    """The points of some F(m, r), each by (m, r), and the prover of the rules that use them."""
 
     points: PointsOf = ()
     prove: Prove = field(default=nothing_proved, compare=False)
@@ -75,12 +75,12 @@ def points_in(steps: Iterable[Step]) -> str:
 
 
 def asked_points(asked: Sequence[str]) -> PointsOf:
-    """The points of each F(m, r) that a user asks for, without those that are used anyway.
+    """The points of each F(m, r) that a user asks for, without those that are the usual ones.
 
     `bound` asks for the usual ones, `measured` for those with the smallest measured error. A list
     of points, such as `0,1,-1,1/2,-1/2`, is for every F(m, r) with as many points; several lists
     have different lengths. A word of `winograd_points` is for the F(m, r) in it. TransformRefused
-    if points make no F(m, r), or a constant that f32 rounds.
+    if points make no F(m, r), or lead to a constant that f32 rounds.
 
     >>> spelled_points(asked_points(["0,1,-1,1/2,-1/2"]))
     '2.5_0_1_-1_1/2_-1/2+4.3_0_1_-1_1/2_-1/2'
@@ -125,7 +125,7 @@ def by_list(text: str, asked: Sequence[str]) -> dict[tuple[int, int], Points]:
     if not fitting:
         counts = sorted({m + r - 2 for m, r in SIZES})
         raise TransformRefused(
-            f"the points {text} are refused: a list of {plural(len(listed), 'point')} makes no "
+            f"the points {text} are refused: a list of {plural(len(listed), 'point')} fits no "
             f"F(m, r) of a rule. Give {', '.join(map(str, counts[:-1]))} or {counts[-1]} points, "
             f"such as {','.join(map(str, triple(4, 3).points))}, or one of: {', '.join(words)}"
         )
@@ -133,7 +133,7 @@ def by_list(text: str, asked: Sequence[str]) -> dict[tuple[int, int], Points]:
 
 
 def checked_points(size: tuple[int, int], some: Sequence[Exact]) -> Points:
-    """The points of F(m, r). TransformRefused if they make none, or a constant that f32 rounds."""
+    """The points of F(m, r). TransformRefused if they make none, or f32 rounds a constant."""
     m, r = size
     given = tuple(exact(p, f"point {j} of F({m}, {r})") for j, p in enumerate(some))
     if size not in SIZES:
@@ -150,7 +150,7 @@ def checked_points(size: tuple[int, int], some: Sequence[Exact]) -> Points:
                     raise TransformRefused(
                         f"the points {', '.join(map(str, given))} are refused: a transform of "
                         f"{made} multiplies by {step.factor}, and f32 rounds its numerator or "
-                        "denominator, so kernels would not compute by the law that is proved. Give "
+                        "denominator, so kernels would not compute what the law states. Give "
                         "points with smaller numerators and denominators"
                     )
     return made.points

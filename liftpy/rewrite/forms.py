@@ -17,7 +17,7 @@ from liftpy.rewrite.narrowed import narrowed
 from liftpy.rewrite.partition import STORED, Partition, direct, other_algorithms
 
 MOST_STORED = 32
-"""The most combinations of types; with more, a form stores one value in another type, or all."""
+"""The most combinations of types; beyond it, a form stores one value in another type, or all."""
 
 
 def partitions(program: Program, bank: Bank = USUAL) -> tuple[Partition, ...]:
@@ -70,8 +70,8 @@ def in_full(form: Partition, program: Program) -> Partition:
 def stored_forms(program: Program) -> tuple[Partition, ...]:
     """The forms that store values in declared types. They compute directly.
 
-    The values are stages: those that depend on constants alone belong to the prepare phase, and
-    what packs them reads the stored numbers.
+    The values are stages. Those that depend on constants alone belong to the prepare phase, and the
+    kernels that pack them read the stored numbers.
     """
     for name, _ in program.storage:
         if not is_unambiguous(name):

@@ -1,9 +1,9 @@
 """A program with some of its values stored in other types, as the user permits.
 
-This is a change of meaning within a bound, not a rule: a number that is stored and read again is
-rounded. The resulting program contains the conversions, so its own meaning has the rounding, and
-everything that is derived from it is derived by rules. Where a stored value is moved, its elements
-keep their type; where it is computed with, they are converted.
+This changes the meaning within a bound, and is not a rule: a number that is stored and read again
+is rounded. The resulting program contains the conversions, so its own meaning has the rounding, and
+rules derive everything else from it. Code that moves a stored value keeps the type of its elements;
+code that computes with it converts them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def narrowed(program: Program, stored: Mapping[str, ScalarType]) -> tuple[Progra
 
 
 def reading(expr: Expr, env: Env, named: Mapping[str, ScalarType]) -> Expr:
-    """An expression that reads stored values; its own elements are stored ones if it moves them.
+    """An expression that reads stored values; if it only moves them, its elements are stored ones.
 
     `env` has the stored variables; `named` has the storage of values that a `let` will name.
     """
@@ -83,7 +83,7 @@ def reading(expr: Expr, env: Env, named: Mapping[str, ScalarType]) -> Expr:
 
 
 def through(fun: Primitive, args: tuple[Expr, ...], env: Env) -> Expr:
-    """A call of a primitive on arguments that may be stored ones; TypeRefused if it takes none."""
+    """A call of a primitive on arguments that may be stored; TypeRefused if it accepts none."""
     own = fun.function
     if own is None:
         return call(fun, *args)

@@ -56,7 +56,7 @@ GIVEN_POINTS = "winograd_points"
 """The points of the F(m, r) of a form, if they are not the usual ones."""
 
 ALGORITHM = (WINOGRAD, GIVEN_POINTS)
-"""The choices that say how a form computes; the others of a partition say what it stores."""
+"""The choices of how a form computes; the other choices of a partition select what it stores."""
 
 MOST_OPTIONAL = 6
 """The most optional cuts for which all combinations of fused and stored ones are offered.

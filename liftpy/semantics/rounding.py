@@ -15,8 +15,8 @@ the type (`storing_error`), which a path multiplies like a rounding.
 The error of a maximum, a minimum or a choice between two values is at most the larger of their
 errors, if what decides is exact. A quotient by a constant counts as `DIVISION` roundings. Other
 functions (exp, a quotient by a computed number) have no bound here, nor have programs with numbers
-other than f32 and its storage types. What underflows may be wrong by the least normal number
-(`TINY`). A result without roundings may be wrong by one.
+other than f32 and its storage types. A number that underflows may be wrong by the least normal
+number (`TINY`). A result without roundings may be wrong by one.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class Roundings(ByName):
     def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
         """The last of equal increases; Unbounded if a step adds more than the one before it.
 
-        The error of storage has to be the same after each step.
+        The error of storage must not change after the first step.
 
         The roundings of a sum's step are those before it plus a constant, but at least another
         constant. Such a step adds the same from the second on.

@@ -117,8 +117,8 @@ def with_storage(program: Program, storage: StorageLike) -> Program:
 
     `storage` has the types of a parameter or of a value that a `let` names, by its name: storage
     types or their names, one or several. Which of them a candidate uses, or none, is a choice with
-    the value's name: `w=bf16`, `w=f32`. The error has a bound, which follows the types. Raises
-    UnknownName or TypeRefused for a value that cannot be stored so.
+    the value's name: `w=bf16`, `w=f32`. The error has a bound, which depends on the types. Raises
+    UnknownName or TypeRefused for a value that cannot be stored in these types.
 
     >>> import liftpy as lp
     >>> program = lp.parse("def f(const w: [8]f32) = w |> map(v => v * 2)")

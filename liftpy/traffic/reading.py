@@ -119,7 +119,7 @@ def work_of(code: LoopKernel, units: int) -> Work:
 
 @dataclass
 class Straight:
-    """What a block makes: its loops, its accesses with their offsets in bytes, the cells so far."""
+    """The findings in a block: its loops, its accesses with offsets in bytes, the cells so far."""
 
     parts: list[Nest] = field(default_factory=list[Nest])
     accesses: dict[Access, set[int]] = field(default_factory=dict[Access, set[int]])
@@ -156,7 +156,7 @@ class Reader:
         within: Mapping[str, int],
         made: Straight,
     ) -> None:
-        """Adds what a block makes inside the regular loops `within`, counters with their trips."""
+        """Adds the findings of a block in the regular loops `within`, counters with their trips."""
         times, each = math.prod(trips for _, trips in around), math.prod(within.values())
         for s in block:
             if isinstance(s, For) and s.counter in self.regular:
@@ -235,7 +235,7 @@ class Reader:
 
 
 def apart(cell: Cell, within: Mapping[str, int]) -> tuple[Cell, set[int]]:
-    """A cell without the counters of regular loops and without a constant, and what these add."""
+    """A cell without a constant and counters of regular loops, and the offsets that these add."""
     index, shifts = cell.index, {0}
     for name, trips in within.items():
         if name in index.names():

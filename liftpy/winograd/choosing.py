@@ -184,7 +184,7 @@ def choose(m: int, r: int, by: By, largest: int, channels: int = 16, dimensions:
 
 
 BETTER = {By.BOUND: 2, By.MEASURED: 1}
-"""How many times smaller an error has to be before rules leave the usual points for it."""
+"""How many times smaller an error must be for rules to use other points than the usual ones."""
 
 
 @cache

@@ -144,7 +144,7 @@ def test_a_plan_of_traffic_is_written_verified_and_run(liftpy, file):
     Path("small.offchip").write_text(text.replace("exact 284", "exact 283"), encoding="utf-8")
     said = liftpy("plan", "small.offchip")
     assert said.code == 1
-    assert "it moves 284 bytes, and states 283" in said.err
+    assert "it moves 284 bytes, but states 283" in said.err
 
 
 @pytest.mark.parametrize(

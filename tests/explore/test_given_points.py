@@ -81,7 +81,7 @@ def test_a_rule_with_a_wrong_matrix_has_no_proof(monkeypatch):
     name = f"correlation_line_2_2@{WORD}"
     wrong = SHAPES["correlation_line"](name, replace(right, bt=(*right.bt[1:], right.bt[0])))
     monkeypatch.setattr(correlation, "made", {name: wrong}.get)
-    with pytest.raises(RuleRefused, match="the proof that is made for its points failed: refuted"):
+    with pytest.raises(RuleRefused, match="the proof for its points failed: refuted"):
         Bank((), proved).law(name)
 
 

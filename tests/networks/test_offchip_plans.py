@@ -155,7 +155,7 @@ FALSE = {
     "outside the input are": lambda x: changed(
         x, Multiply, lambda c: replace(c, zeros=((0, 0),) * 3)
     ),
-    "it needs": lambda x: replace(
+    "INPUT_0 must be": lambda x: replace(
         x, tiles={**x.tiles, "INPUT_0": replace(x.tiles["INPUT_0"], offset=1)}
     ),
     "has room for 10": lambda x: replace(x, memories=(1000, 10, 1000)),
@@ -163,7 +163,7 @@ FALSE = {
     "1 of 12 commands with products are missing": lambda x: replace(x, commands=x.commands[:-3]),
     "its commands do not go through IC once": lambda x: replace(x, commands=x.commands[:20]),
     "it moves": lambda x: replace(x, exact=x.exact + WORD),
-    "and it states": lambda x: replace(x, traffic=x.traffic + WORD),
+    "but it states": lambda x: replace(x, traffic=x.traffic + WORD),
 }
 
 

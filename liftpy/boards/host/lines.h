@@ -1,5 +1,6 @@
-/* Reading plan.txt line by line, and what the plans of all bundles have in common: types of numbers,
-   files with their hashes, expected values, sizes of launches. All of it exits if it is invalid. */
+/* Reading plan.txt line by line, and what the plans of all bundles have in common: scalar types,
+   files with their hashes, expected values, sizes of launches. All functions exit if the plan is
+   invalid. */
 #ifndef LINES_H
 #define LINES_H
 

@@ -18,13 +18,13 @@ const char program_name[] = "network";
 
 static const char HELP[] =
     "network [OPTION ...]\n"
-    "  --input NAME=FILE  the numbers of an input: a .npy file, or the bytes alone in C order,\n"
-    "                     little-endian; may be repeated. An input without it has stored numbers\n"
+    "  --input NAME=FILE  the values of an input: a .npy file, or a file of the bytes alone in C\n"
+    "                     order, little-endian; may be repeated. Other inputs have stored values\n"
     "  --output DIR       write each result as DIR/NAME.npy\n"
-    "  --check            run on the stored inputs, with memory filled with different values\n"
-    "                     before, and compare the results with the stored ones; exit with 1 if\n"
+    "  --check            run on the stored inputs, each time with the memory filled with another\n"
+    "                     value, and compare the results with the stored ones; exit with 1 if\n"
     "                     they differ\n"
-    "  --repeats N        N timed runs after one more, and the median time of each operation\n"
+    "  --repeats N        print the median time of each operation in N runs after a warm-up run\n"
     "  --device D         number or part of the name of a device; by default the one that the\n"
     "                     plan was made for\n"
     "  --library FILE     the OpenCL library; by default the system's\n"

@@ -10,7 +10,7 @@ struct place {
     size_t memory, offset, bytes;
 };
 
-/* Where the numbers of an input or a result are: in the arena (`from` is an offset), in an input of
+/* Where the values of an input or a result are: in the arena (`from` is an offset), in an input of
    that number, in the weights (`from` is an offset), or nowhere. */
 struct source {
     enum { ARENA, GIVEN, WEIGHTS, NOWHERE } kind;
@@ -23,7 +23,7 @@ struct array {
     const struct scalar *scalar;
     size_t rank, *length, bytes;
     struct source source;
-    struct data stored;       /* of an input: the numbers of the check */
+    struct data stored;       /* of an input: its values in a check */
     struct expected expected; /* of a result: its values for these */
 };
 

@@ -1,10 +1,10 @@
-/* Numbers in files: .npy files of NumPy, and the bytes alone. */
+/* Arrays in files: .npy files of NumPy, and the bytes alone. */
 #ifndef NPY_H
 #define NPY_H
 
 #include "network.h"
 
-/* The numbers of an input in a file, to be freed: a .npy file of its type and shape, or as many
+/* The values of an input in a file, to be freed: a .npy file of its type and shape, or as many
    bytes as it has, in C order and little-endian. Exits if the file has something else. */
 unsigned char *read_numbers(const char *path, const struct array *array);
 

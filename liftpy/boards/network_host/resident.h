@@ -23,7 +23,7 @@ struct resident *make_resident(const struct network *network, const struct devic
 /* Fills the arena with a byte. */
 void fill_arena(struct resident *resident, unsigned char byte);
 
-/* Runs the network. `given` are the numbers of the inputs, and `found` gets those of the results;
+/* Runs the network. `given` are the values of the inputs, and `found` gets those of the results;
    `ns` gets the nanoseconds of each launch. */
 void run(struct resident *resident, unsigned char *const *given, unsigned char **found,
          unsigned long long *ns);

@@ -118,8 +118,8 @@ class Campaign:
     ) -> list[Row]:
         """The measured candidates that no other clearly beats in time and in the figure `axis`.
 
-        With `also`, another figure, none may be better in all three; errors then count as equal if
-        they have the same power of 2.
+        With `also`, another figure, the front is of all three; errors then count as equal if they
+        are rounded up to the same power of 2.
 
         In a modelled campaign these are the modelled candidates.
 

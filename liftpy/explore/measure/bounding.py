@@ -10,8 +10,9 @@ take long to evaluate (`QUICK`) is not used either.
 
 A form that stores values in other types may differ from the meaning by more than the tolerance. Its
 results are compared with its own meaning, in which these values are converted bit for bit.
-Parameters are converted as they are given. A computed value was rounded before and may be converted
-to a neighbour of the right one, so the tolerance is larger by the spacing of its type.
+Parameters are converted exactly. A computed value has a rounding error before its conversion, and
+may be converted to a neighbour of the right one, so the tolerance is larger by the spacing of its
+type.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def narrow_bounds(
 
 
 def stored(partition: Partition, arrays: dict[str, Any], wanted: Sequence[Expected]) -> Stored:
-    """With what the results of a form that stores values in other types are compared."""
+    """The meaning with which the results of a form with values in other types are compared."""
     tolerance = max((part.tolerance for part in wanted), default=0.0)
     given = {param.name for param in partition.program.params}
     computed = (SCALARS[t] for name, t in partition.storage if name not in given)

@@ -33,8 +33,8 @@ def clear_front(
     """The points that no other clearly dominates, sorted by the median of the first cost.
 
     One point clearly dominates another if its other costs, one or several, are no higher and the
-    interval of its first cost lies entirely below the other's. So points that may be behind only by
-    noise are kept.
+    interval of its first cost lies entirely below the other's. So points that may be slower only
+    because of noise are kept.
 
     >>> a, b, c = Interval(10, 9, 11), Interval(12, 10.5, 13), Interval(20, 18, 22)
     >>> [p[0].middle for p in clear_front([(c, 5), (b, 5), (a, 5)], costs=lambda p: p)]
@@ -54,7 +54,7 @@ def clear_front(
 
 
 def no_higher(some: Sequence[float], others: Sequence[float]) -> bool:
-    """Whether none of some costs is higher than the other's."""
+    """Whether no cost is higher than the corresponding other one."""
     return all(one <= other for one, other in zip(some, others, strict=True))
 
 

@@ -57,10 +57,10 @@ def figures_at(
 ) -> list[Figures]:
     """Lanes, registers, idle units, traffic and stores of each point of a skeleton.
 
-    What they are computed from are expressions of the sizes, which are evaluated once for all
-    points. Lanes and registers are those of the kernel that uses them best, since a kernel that
-    only copies has no use for them. Idle units and stores are those of the worst kernel; traffic is
-    that of all kernels.
+    They are computed from expressions of the sizes, which are evaluated once for all points. Lanes
+    and registers are those of the kernel that uses them best, since a kernel that only copies has
+    no use for them. Idle units and stores are those of the worst kernel; traffic is that of all
+    kernels.
     """
     if not points:
         return []
@@ -165,7 +165,7 @@ def _vectors(t: Type) -> list[Nat]:
 
 
 def _idle(pieces: int, device: Device) -> float:
-    """How many times longer a kernel takes because its last round of pieces has too few."""
+    """How many times longer a kernel takes because its last round of pieces is not full."""
     units = max(device.compute_units, 1)
     if pieces >= ROUNDS * units:
         return 0.0

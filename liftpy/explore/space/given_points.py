@@ -22,7 +22,7 @@ def proved(rule: Rule) -> None:
     verdict = prove(rule)
     if not isinstance(verdict, Proved):
         raise RuleRefused(
-            f"rule {rule.name} cannot be applied: the proof that is made for its points failed: "
+            f"rule {rule.name} cannot be applied: the proof for its points failed: "
             f"{verdict}. Give other points"
         )
 
@@ -30,7 +30,7 @@ def proved(rule: Rule) -> None:
 def bank_asked(asked: str | Sequence[str]) -> Bank:
     """The bank of the points that a user asks for: `bound`, `measured`, or points.
 
-    Raises TransformRefused for what is none of these (`bank.asked_points`).
+    Raises TransformRefused for anything else (`bank.asked_points`).
     """
     return Bank(asked_points((asked,) if isinstance(asked, str) else asked), proved)
 
@@ -49,14 +49,15 @@ class Made(Protocol):
 
 
 def with_points(made: Made, bank: Bank) -> Callable[[Program], Iterable[Partition]]:
-    """What makes the partitions of a program, with the points of a bank."""
+    """The function that makes the partitions of a program, with the points of a bank."""
     return partial(made, bank=bank) if bank.points else made
 
 
 def proofs_for(program: Program, bank: Bank) -> dict[str, str]:
     """The hashes of the laws of a program's rules with given points, by the names of the rules.
 
-    They are proved if they were not. A worker process that is told of them proves them no more.
+    Rules without a proof are proved. A worker process that gets the hashes does not prove the rules
+    again.
     """
     if not bank.points:
         return {}

@@ -27,7 +27,7 @@ class LeftOut:
 def within_error(
     made: Sequence[Partition], limit: float | None
 ) -> tuple[list[Partition], tuple[LeftOut, ...]]:
-    """The partitions whose error bounds are up to a limit, and the words of the others.
+    """The partitions whose error bounds do not exceed a limit, and the words of the others.
 
     The bound of an F(m, r) is relative to the largest possible result of the convolution
     (`winograd/error.py`), that of storing values in other types to the largest possible result of
@@ -87,7 +87,7 @@ def spelled(storage: tuple[tuple[str, str], ...]) -> str:
 
 
 def why_coarse(storage: tuple[tuple[str, str], ...], bound: float, limit: float) -> str:
-    """Why a form that stores values in other types is left out, and what would be accepted."""
+    """The reason why a form with values in other types is left out, and accepted alternatives."""
     if math.isinf(bound):
         return (
             f"{spelled(storage)} is left out: no bound is known for its error, since the program "

@@ -1,4 +1,4 @@
-"""A schedule as a list of commands: loads, stores, and products of what is on the chip."""
+"""A schedule as a list of commands: loads, stores, and products of tiles on the chip."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEMORIES: Mapping[str, str] = {"INPUT": "IN", "WEIGHT": "WT", "OUTPUT": "OT"}
 """The memory of each array."""
 
 Zeros: TypeAlias = tuple[Range, ...]
-"""For each axis of the input, the indices before its beginning and after its end: they read 0."""
+"""How many indices, which read 0, lie before each axis of the input and after it."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Tile:
 
     @property
     def bytes(self) -> int:
-        """Its size."""
+        """The number of bytes."""
         return WORD * math.prod(self.shape)
 
 
 @dataclass(frozen=True)
 class Load:
-    """Copies a tile to a memory."""
+    """Copies a tile from off-chip memory to a memory of the chip."""
 
     memory: str
     tile: str
@@ -44,7 +44,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Store:
-    """Copies a memory to a tile."""
+    """Copies the tile in a memory of the chip to off-chip memory."""
 
     tile: str
     memory: str
@@ -105,8 +105,8 @@ def tile_of(array: Array, ranges: Ranges, name: str) -> Tile:
 def listed(nest: Nest, schedule: Schedule, capacities: tuple[int, int, int]) -> Listing:
     """The commands of a schedule. `capacities` are the bytes of the memories.
 
-    A tile is loaded if its memory has another one, or if the schedule does not let it stay. A tile
-    of results is stored before its memory is needed for another one.
+    A tile is loaded if its memory holds another one, or if the schedule does not keep it. A tile of
+    results is stored before another one takes its memory.
     """
     moving = schedule.moving(nest)
     whole = {name: (0, extent) for name, extent in nest.extents.items()}
@@ -128,7 +128,7 @@ def listed(nest: Nest, schedule: Schedule, capacities: tuple[int, int, int]) -> 
 
 
 class Maker:
-    """Makes the commands of one iteration after the other."""
+    """Makes the commands, iteration by iteration."""
 
     def __init__(self, nest: Nest, schedule: Schedule) -> None:
         self.nest = nest
@@ -178,7 +178,7 @@ class Maker:
             self.finish()
 
     def finish(self) -> None:
-        """Stores the tile of results that its memory has."""
+        """Stores the tile of results that its memory holds."""
         result = self.nest.result.name
         if result in self.held:
             self.commands.append(Store(self.held.pop(result), MEMORIES[result]))

@@ -30,9 +30,10 @@ FOLDER = Path(__file__).with_name("accelerators")
 class Accelerator(BaseModel):
     """A chip with memories for input, weight and output, and an array of processing elements.
 
-    `bandwidth` of the memory off the chip in GB/s, `frequency` in GHz, `mem_size` in KB (1024
-    bytes) of the memories for input, weight and output, `pe_len` the columns and rows of the array,
-    `pe_mapping` the loops that run across its columns and across its rows.
+    `bandwidth` is that of off-chip memory in GB/s, `frequency` the clock frequency in GHz,
+    `mem_size` the sizes of the memories for input, weight and output in KB of 1024 bytes, `pe_len`
+    the numbers of columns and rows of the array, and `pe_mapping` the loops that run across its
+    columns and across its rows.
 
     >>> chip = Accelerator(bandwidth=1.6, frequency=1.2, mem_size=[368, 288, 144],
     ...                    pe_len=[32, 32], pe_mapping=[["IC"], ["OC"]])
@@ -50,7 +51,7 @@ class Accelerator(BaseModel):
 
     @property
     def capacities(self) -> tuple[int, int, int]:
-        """The bytes of the memories for input, weight and output."""
+        """The sizes in bytes of the memories for input, weight and output."""
         a, b, c = (1024 * size for size in self.mem_size)
         return a, b, c
 
@@ -62,7 +63,7 @@ class Accelerator(BaseModel):
     def parallel(self, nest: Nest) -> Mapping[str, int]:
         """How many iterations of each loop run at once; 1 for loops that are not mapped.
 
-        Several loops of one side divide it: the first takes as much as it can use.
+        Several loops that are mapped onto one side share it: the first takes as much as it can use.
 
         >>> import liftpy as lp
         >>> from liftpy.networks.offchip.meaning import nest_of

@@ -1,6 +1,6 @@
-"""What a list of commands does to the memories of a chip: each command is checked as it comes.
+"""The effects of commands on the memories of a chip: each command is checked before it runs.
 
-The same checks verify a plan and accompany its run.
+The same checks verify a plan and guard its run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Wrong(Exception):
 
 @dataclass
 class State:
-    """What the memories have after some commands.
+    """The state of the memories after some commands.
 
     `holds` has the tile in each memory; `unsaved` is whether the tile of results there has sums
     that are not stored. `sums` counts the products added to each tile of results in steps, and
@@ -51,7 +51,7 @@ class State:
         self.rooms = dict(zip(MEMORIES.values(), self.listing.memories, strict=True))
 
     def tile(self, name: str, memory: str) -> Tile:
-        """A tile that may be in a memory. Wrong if there is none, or if it does not fit."""
+        """The tile of a name, for a memory. Wrong if there is none, or if it does not fit."""
         tile = self.listing.tiles.get(name)
         if tile is None or MEMORIES.get(tile.array) != memory:
             raise Wrong(f"{memory} is no memory for {name}")
@@ -63,7 +63,7 @@ class State:
         return tile
 
     def step(self, command: Command) -> None:
-        """Follows a command. Wrong if it cannot be executed."""
+        """Applies a command. Wrong if it is invalid in this state."""
         match command:
             case Load(memory, name):
                 self.moved += self.tile(name, memory).bytes
@@ -117,7 +117,7 @@ class State:
         """Wrong unless a tile is the part of its array that the ranges use."""
         needed = tile_of(array, ranges, name)
         if self.listing.tiles[name] != needed:
-            raise Wrong(f"it needs {needed.shape} of {array.name} from {needed.offset} as {name}")
+            raise Wrong(f"{name} must be {needed.shape} of {array.name} from {needed.offset}")
 
     def finish(self) -> None:
         """Wrong unless all products were added once and all results are stored."""
@@ -134,21 +134,21 @@ class State:
         if self.stored != self.sums:
             raise Wrong("results are not stored at its end")
         if self.moved != listing.exact:
-            raise Wrong(f"it moves {self.moved} bytes, and states {listing.exact}")
+            raise Wrong(f"it moves {self.moved} bytes, but states {listing.exact}")
         options = schedule.order, schedule.tiles, schedule.stationary
         for stated, found in (
             (listing.exact, exact_traffic(nest, *options)),
             (listing.traffic, int(traffic(nest, *options))),
         ):
             if stated != found:
-                raise Wrong(f"its tiles and order move {found} bytes, and it states {stated}")
+                raise Wrong(f"its tiles and order move {found} bytes, but it states {stated}")
 
 
 def checked(listing: Listing, where: str) -> Iterator[tuple[Command, State]]:
     """The commands, each after it was checked, and the state after it.
 
     StoreRefused for a command that the memories do not allow, and at the end for a list that does
-    not compute the nest, or moves other numbers of bytes than it states.
+    not compute the nest, or does not move the bytes that it states.
     """
     state, number, command = State(listing), 0, None
     try:
@@ -166,7 +166,7 @@ def checked(listing: Listing, where: str) -> Iterator[tuple[Command, State]]:
 
 
 def verify(listing: Listing, where: str) -> int:
-    """The bytes that the commands move. StoreRefused for a false plan; see `checked`."""
+    """The bytes that the commands move. StoreRefused for an invalid plan; see `checked`."""
     moved = 0
     for _, state in checked(listing, where):
         moved = state.moved

@@ -1,4 +1,4 @@
-"""The nest that a program is: its meaning at symbolic indices, if that is a sum of products."""
+"""The nest of a program, read from its meaning at symbolic indices, if it is a sum of products."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from liftpy.networks.offchip.nest import Array, Axis, Loop, Nest
 
 
 class NoNest(Exception):
-    """A program is no sum of products; the message says why."""
+    """A program is not a sum of products; the message states why."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Sum:
 
 @dataclass
 class SumReader(ByName):
-    """Evaluates an element of a result to a sum of terms. NoNest for everything else."""
+    """Evaluates an element of a result to a sum of terms. NoNest for any other expression."""
 
     extents: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -114,11 +114,11 @@ class SumReader(ByName):
         return Sum((*init.terms, *added), init.running)
 
     def element_at(self, xs: Pull, index: Value) -> Value:
-        """No element of a sum of products is at an index that is a value."""
+        """Refuses an index that depends on data."""
         return self.refuse()
 
     def refuse(self, *_: object, **__: object) -> NoReturn:
-        """No sum of products uses other operations."""
+        """Refuses all other operations."""
         raise NoNest("it computes something besides sums of products")
 
     either = of_index = unknown = scan = refuse
@@ -126,11 +126,11 @@ class SumReader(ByName):
 
 @dataclass(frozen=True)
 class Reading:
-    """A program as a nest: the parameters that are its input and weight, and those that it adds.
+    """A program as a nest, with the parameters that are its input and weight, and those it adds.
 
-    `added` are arrays whose elements the sums begin with, such as biases: for each, the parameter
-    and its axes. `shape` is that of the program's result, whose elements are in the order of the
-    nest's.
+    `added` are the arrays with the initial values of the sums, such as biases: for each, the
+    parameter and its axes. `shape` is that of the program's result, whose elements are in the order
+    of the nest's.
     """
 
     nest: Nest
@@ -163,7 +163,7 @@ def nest_of(program: Program) -> Reading:
     if len(main) != 1 or len(main[0].reads) != 2 or main[0].factor != 1:
         raise NoNest("it is not one sum of products of two arrays")
     if any(len(t.reads) != 1 or t.factor != 1 or t.guards for t in rest):
-        raise NoNest("what the sums begin with is no element of an array")
+        raise NoNest("the initial value of the sums is not an element of an array")
     digits = digits_of(main + rest, read.extents)
     one, two = (read_array(r, shapes, digits) for r in main[0].reads)
     names = [r.array for r in main[0].reads]
@@ -208,11 +208,11 @@ def argument(name: str, t: Type, indices: tuple[Nat, ...] = ()) -> Value:
 
 
 Digits = Mapping[str, Sequence[tuple[str, int, int]]]
-"""For each counter its digits, the most significant first: name, extent and worth."""
+"""For each counter, its digits, the most significant first: name, extent and weight."""
 
 
 def digits_of(terms: Iterable[Term], extents: Mapping[str, int]) -> Digits:
-    """Divides counters that indices take apart, as `join` does, into loops of their own."""
+    """Splits counters whose quotients and remainders are indices, as after `join`, into loops."""
     worths: dict[str, set[int]] = {name: {1} for name in extents}
     for term in terms:
         for index in (*(i for r in term.reads for i in r.indices), *(i for i, _ in term.guards)):
@@ -288,10 +288,10 @@ def check_guards(term: Term, shapes: Mapping[str, tuple[int, ...]]) -> None:
 def named(
     data: Array, weight: Array, result: Array, extents: Mapping[str, int], summed: Sequence[str]
 ) -> tuple[Nest, dict[str, str]]:
-    """The nest with the usual names of loops, by the arrays that depend on each, and these names.
+    """The nest with the usual names of loops, chosen by the arrays that depend on each; the names.
 
-    OC numbers results and weights, OH and OW results and inputs (OW along the input's innermost
-    axis, N further ones), G all three; IC, KH and KW are summed, KH and KW with a window.
+    Results and weights depend on OC, results and inputs on OH and OW (OW along the input's
+    innermost axis) and N, all three on G. IC, KH and KW are summed; KH and KW move a window.
     """
     inner = data.axes[-1]
     windows = {

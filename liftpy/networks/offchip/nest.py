@@ -2,8 +2,8 @@
 
     result[...] = sum over some loops of data[...] * weight[...]
 
-Every index of an array is a sum of loop counters, each with a step. Reads outside an array are 0,
-which is how padding is expressed. Convolutions and products of matrices are such nests.
+Every index of an array is a sum of loop counters, each times a step. Padding is expressed by reads
+outside an array, which are 0. Convolutions and products of matrices are such nests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORD = 4
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop of a nest. `summed` loops add products; the others number the results."""
+    """A loop of a nest. `summed` loops add products; the others run over the results."""
 
     name: str
     extent: int
@@ -47,13 +47,13 @@ class Axis:
     start: int = 0
 
     def hull(self, ranges: Ranges) -> Range:
-        """The indices that these counters reach, also those outside the array."""
+        """The range of indices for these counters, including those outside the array."""
         first = self.start + sum(step * ranges[name][0] for name, step in self.terms)
         last = self.start + sum(step * (ranges[name][1] - 1) for name, step in self.terms)
         return first, last + 1
 
     def clipped(self, ranges: Ranges) -> Range:
-        """The indices inside the array that these counters reach."""
+        """The range of indices for these counters, inside the array."""
         first, end = self.hull(ranges)
         return min(max(first, 0), self.length), max(0, min(end, self.length))
 
@@ -77,12 +77,12 @@ class Array:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """The distance of neighbours along each axis, in elements."""
+        """The distance between neighbours along each axis, in elements."""
         return tuple(math.prod(self.shape[k + 1 :]) for k in range(len(self.shape)))
 
     @property
     def bytes(self) -> int:
-        """The size of the whole array."""
+        """The number of bytes of the whole array."""
         return WORD * math.prod(self.shape)
 
     def box(self, ranges: Ranges) -> tuple[Range, ...]:
@@ -90,7 +90,7 @@ class Array:
         return tuple(axis.clipped(ranges) for axis in self.axes)
 
     def largest(self, tiles: Mapping[str, int]) -> int:
-        """The most elements of a part that so many values of each counter reach."""
+        """The largest number of elements of a part for these numbers of values of each counter."""
         lengths = (
             min(axis.length, sum(step * (tiles[name] - 1) for name, step in axis.terms) + 1)
             for axis in self.axes
@@ -135,11 +135,11 @@ class Nest:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all arrays: what is moved at least."""
+        """The bytes of all arrays: a lower bound on the traffic."""
         return sum(array.bytes for array in self.arrays)
 
     def places(self, array: Array) -> frozenset[str]:
-        """The loops that decide which part of an array is used; a window moves within a part."""
+        """The loops that select the part of an array that is used; a window moves within a part."""
         return frozenset(array.loops) - (self.windows if array is self.data else frozenset())
 
     def __str__(self) -> str:
@@ -148,7 +148,7 @@ class Nest:
 
 
 def ranges_of(extent: int, tile: int) -> list[Range]:
-    """A loop in tiles; the last one may be smaller.
+    """The ranges of a loop's tiles; the last one may be smaller.
 
     >>> ranges_of(7, 3)
     [(0, 3), (3, 6), (6, 7)]

@@ -134,11 +134,11 @@ class Lines:
 
     @property
     def next(self) -> str:
-        """The next line, which stays the next one; empty at the end."""
+        """The next line, which is not consumed; empty at the end."""
         return self.lines[self.at] if self.more else ""
 
     def take(self, pattern: re.Pattern[str], wanted: str) -> re.Match[str]:
-        """The next line, which has to match."""
+        """Consumes the next line, which must match."""
         found = pattern.fullmatch(self.next)
         if found is None:
             raise self.refusal(f"wanted {wanted}, for example `{EXAMPLES.get(wanted, wanted)}`")
@@ -146,7 +146,7 @@ class Lines:
         return found
 
     def word(self, word: str) -> str:
-        """The rest of the next line, which begins with a word."""
+        """Consumes the next line, which must begin with a word; returns the rest."""
         found = self.take(re.compile(rf"{re.escape(word)}(?: (.+))?"), word)
         return found[1] or ""
 
@@ -190,9 +190,9 @@ EXAMPLES = {
 
 
 def parsed(lines: Lines) -> Listing:
-    """The listing in the next lines. StoreRefused for a line that does not belong there.
+    """The listing in the next lines. StoreRefused for an unexpected line.
 
-    What its commands do is not checked here; see `machine.verify`.
+    The effects of its commands are not checked here; see `machine.verify`.
     """
     lines.word("[info]")
     extents = by_name(lines.take(re.compile(rf"loops ({LOOPS.pattern})"), "loops")[1])
@@ -203,7 +203,9 @@ def parsed(lines: Lines) -> Listing:
     tiles = by_name(lines.take(re.compile(rf"tiles ({LOOPS.pattern})"), "tiles")[1])
     order = tuple(lines.names("order", extents))
     if [*tiles] != [*extents] or sorted(order) != sorted(extents) or 0 in {*tiles.values()}:
-        raise lines.refusal(f"tiles and order need each of {' '.join(extents)}, and sizes above 0")
+        raise lines.refusal(
+            f"tiles and order must name each of {' '.join(extents)}, with sizes above 0"
+        )
     stationary = lines.word("stationary")
     schedule = Schedule(tiles, order, "" if stationary == "-" else stationary)
     traffic, exact = lines.number("traffic"), lines.number("exact")
@@ -247,7 +249,7 @@ def array_of(lines: Lines, wanted: str, extents: Mapping[str, int]) -> Array:
 
 
 def axis_of(length: int, text: str, extents: Mapping[str, int]) -> Axis | None:
-    """An axis from its index; None if that is no sum of loops.
+    """An axis from its index; None if that is not a sum of loops.
 
     >>> axis_of(9, "2OH+KH-1", {"OH": 5, "KH": 3})
     Axis(length=9, terms=(('OH', 2), ('KH', 1)), start=-1)

@@ -52,7 +52,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Layers:
-    """The nests of a network in order, and why its other operations are none."""
+    """The nests of a network in order, and the reasons why its other operations are not nests."""
 
     network: str
     layers: tuple[Layer, ...]
@@ -116,8 +116,8 @@ class Executed:
 class TrafficPlan:
     """A schedule for each nest of a network on an accelerator.
 
-    `found` says what the search did for each nest; a plan that was read from a file has none, but
-    `read` has its commands.
+    `found` has the result of the search for each nest. For a plan that was read from a file, it is
+    empty, and `read` has the commands.
 
         plan = plan_traffic(layers_of(net.graph), accelerator("setup-a"))
         plan.save("model.offchip")
@@ -183,10 +183,10 @@ class TrafficPlan:
         write_file(Path(path), self.text().encode())
 
     def verify(self, where: str = "the plan") -> int:
-        """The bytes that the commands of all layers move, each command followed and checked.
+        """The bytes that the commands of all layers move; each command is checked.
 
-        StoreRefused for a plan that overflows a memory, reads what is not there, does not compute
-        every product once, or moves other numbers of bytes than it states.
+        StoreRefused for a plan that overflows a memory, reads a tile that is not there, does not
+        add every product exactly once, or does not move the bytes that it states.
         """
         moved: dict[Nest, int] = {}
         for number, (nest, listing) in enumerate(self.listings.items(), 1):
@@ -196,7 +196,7 @@ class TrafficPlan:
     def run(self, graph: Graph, inputs: Mapping[str, Any] | Sequence[Any]) -> Executed:
         """Runs a network in NumPy, its nests by their commands with memories of the chip's sizes.
 
-        The other operations are computed by their meaning. StoreRefused for a false plan.
+        The other operations are computed by their meaning. StoreRefused for an invalid plan.
         """
         counts = [0, 0]
 
@@ -217,7 +217,7 @@ class TrafficPlan:
         return Executed(execute(graph, inputs, step), counts[0], counts[1])
 
     def check(self, graph: Graph, inputs: Mapping[str, Any] | Sequence[Any]) -> Executed:
-        """A run, compared with the meaning of the network. LiftError if an output differs."""
+        """Runs the plan and compares with the network's meaning. LiftError if an output differs."""
         found = self.run(graph, inputs)
         compared(graph, found.outputs, execute(graph, inputs, by_meaning))
         return found
@@ -230,10 +230,10 @@ POLICY = re.compile(f"policy ({'|'.join(POLICIES)})")
 
 
 def read_plan(path: str | Path) -> TrafficPlan:
-    """The plan in a file, verified. StoreRefused for a file that is no plan, and for a false one.
+    """The plan in a file, verified. StoreRefused for another file, and for an invalid plan.
 
-    A false plan overflows a memory, reads what is not on the chip, misses or repeats products, or
-    states another traffic than it has.
+    An invalid plan overflows a memory, reads a tile that is not on the chip, misses or repeats
+    products, or states a wrong traffic.
     """
     path = Path(path)
     lines = Lines(read_text(path, available(), StoreRefused), str(path))
@@ -276,7 +276,7 @@ def plan_traffic(
     objective: Objective = "traffic",
     rules: Collection[Rule] = EXACT,
 ) -> TrafficPlan:
-    """The plan of a network by a policy. ConstraintRefused if a layer fits in no way.
+    """The plan of a network by a policy. ConstraintRefused if no tiles of a layer fit.
 
     >>> from liftpy.networks.offchip.hardware import accelerator
     >>> plan = plan_traffic(published_layers("alexnet"), accelerator("setup-a"))
@@ -291,8 +291,8 @@ def plan_traffic(
             raise ConstraintRefused(
                 f"{name} of {found.network} ({nest}) has no plan by the policy {policy}: its "
                 f"smallest tiles do not fit memories of {chip.mem_size} KB\n"
-                "  larger memories (`mem_size`), another policy, or fewer columns and rows "
-                "(`pe_len`) may have one"
+                "  try larger memories (`mem_size`), another policy, or fewer columns and rows "
+                "(`pe_len`)"
             )
         made[nest] = one
     return TrafficPlan(

@@ -17,7 +17,7 @@ POLICIES: Mapping[Policy, str] = {
     "ma": "sums are never divided (Ma et al., FPGA 2017)",
     "smart-shuttle": "only results or only weights stay, by their sizes (Li et al., DATE 2018)",
 }
-"""The policies. `best` is the search itself; the others have all that they leave open searched."""
+"""The policies. `best` is the search itself; the search also finds what the others leave open."""
 
 
 def planned(
@@ -56,8 +56,9 @@ def shuttled(
 ) -> Found | None:
     """Smart-Shuttle: which array stays follows from sizes, and tiles are as large as they can be.
 
-    If a channel of results has more elements than one of weights, results stay, and the tiles are
-    enlarged along OC, then OH, then IC; else weights stay: OC, IC, OH.
+    If a channel of results has more elements than one of weights, results stay, and tiles are
+    enlarged along OC, then OH, then IC. Otherwise weights stay, and tiles are enlarged along OC,
+    IC, OH.
     """
     results = nest.result.bytes // extent(nest, nest.weight.loops, but=nest.summed)
     weights = nest.weight.bytes // extent(nest, nest.weight.loops, but=nest.summed)

@@ -1,8 +1,8 @@
 """The layers of the networks on which e-PlaNNer was evaluated: convolutions and full connections.
 
 ResNet-50 is for images of 256 x 256, has no projections, and has stride 2 in its 3x3 convolutions.
-AlexNet has no groups. SqueezeNet is version 1.1. YOLOv2 is for images of 416 x 416. The published
-sizes and operation counts are those of these layers, except the operations of SqueezeNet and both
+AlexNet has no groups. SqueezeNet is version 1.1. YOLOv2 is for images of 416 x 416. These layers
+have the published sizes and operation counts, except for the operations of SqueezeNet and both
 figures of YOLOv2.
 """
 

@@ -31,8 +31,8 @@ class Run:
 def run(listing: Listing, data: NDArray[Any], weight: NDArray[Any], where: str = "the plan") -> Run:
     """Runs the commands of a nest; the operands have as many elements as its arrays.
 
-    The memories have exactly their capacity. They are NaN before something is loaded, and so are
-    the results before they are stored. StoreRefused for a false plan.
+    The memories have exactly their capacity. They hold NaN until they are loaded, and so do the
+    results until they are stored. StoreRefused for an invalid plan.
     """
     nest = listing.nest
     arrays = {
@@ -99,7 +99,7 @@ def run_program(
 ) -> Run:
     """Runs the commands of a program's nest on the program's arguments, by name.
 
-    The arrays that sums begin with are added to the result, off the chip.
+    The arrays with the initial values of the sums are added to the result, off the chip.
     """
     found = run(listing, arrays[reading.data], arrays[reading.weight], where)
     nest, total = listing.nest, found.result

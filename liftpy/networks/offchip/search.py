@@ -1,4 +1,4 @@
-"""The tiles and the order of a nest: a search that counts what each of its rules removes."""
+"""The tiles and the order of a nest: a search that counts the candidates each rule removes."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class Schedule:
         return tuple(moving(self.order, trips_of(nest, self.tiles)))
 
     def flow(self, nest: Nest) -> str:
-        """What stays on the chip in the innermost loop: input, weight or output, or `all` of them.
+        """The arrays that stay on the chip in the innermost loop, such as `output`, or `all`.
 
-        Several are named together.
+        Several are joined by `+`.
         """
         loops = self.moving(nest)
         if not loops or self.stationary:
@@ -80,7 +80,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class Found:
-    """The best schedule, its traffic in bytes, and what the search did.
+    """The best schedule, its traffic in bytes, and the figures of the search.
 
     `candidates` are all tilings times all orders, `compared` those whose traffic was computed.
     """
@@ -98,7 +98,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Tilings:
-    """The tilings that some rules leave: the sizes of each loop's tiles that are combined."""
+    """The tilings that some rules leave: all combinations of these tile sizes of each loop."""
 
     nest: Nest
     chip: Accelerator
@@ -161,7 +161,7 @@ def raised(rule: Rule, nest: Nest, chip: Accelerator, least: Mapping[str, int]) 
 
 
 def smallest(extent: int, sizes: NDArray[np.int64], parallel: int) -> NDArray[np.int64]:
-    """The sizes that no smaller one replaces: with as many trips, and as many elements in use.
+    """The sizes without a smaller one that has as many trips and uses as many elements.
 
     >>> smallest(20, np.arange(1, 21), 1)
     array([ 1,  2,  3,  4,  5,  7, 10, 20])
@@ -175,9 +175,10 @@ def smallest(extent: int, sizes: NDArray[np.int64], parallel: int) -> NDArray[np
 
 
 def eliminated(nest: Nest, chip: Accelerator, least: Mapping[str, int]) -> dict[str, int]:
-    """The tile sizes with the loops that are best not divided in one piece: the published step 2.
+    """The tile sizes, with some loops undivided: the published step 2.
 
-    Of all sets of loops, the one whose traffic is least, if the tile fits.
+    Each set of loops is tried undivided; of the sets whose tile fits, the one that moves the fewest
+    bytes is taken.
     """
     free = [name for name, size in least.items() if size < nest.extents[name]]
     orders = orders_of(free)

@@ -1,6 +1,6 @@
-"""How many bytes a nest moves off the chip, and how fast it can then be: e-PlaNNer's formulas.
+"""The off-chip traffic of a nest, and the rate that it permits: e-PlaNNer's formulas.
 
-Numbers of tiles may be integers or arrays of NumPy, so that many tilings are computed at once.
+Numbers of tiles may be integers or arrays of NumPy, to evaluate many tilings at once.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from liftpy.networks.offchip.nest import WORD, Array, Nest, ranges_of, trips_of
 def repeats(
     order: Sequence[str], places: frozenset[str], trips: Mapping[str, Any], *, stays: bool = True
 ) -> Any:
-    """How often each part of an array comes to the chip; `order` has the outermost loop first.
+    """How often each part of an array is loaded; `order` has the outermost loop first.
 
-    A loop outside repeats it if a loop inside moves on to another part in between. An array that
-    never stays comes again in each iteration.
+    An outer loop repeats the load if an inner loop moves to another part in between. An array that
+    never stays is loaded in each iteration.
 
     >>> trips = {"OC": 5, "IC": 2, "OH": 4}
     >>> int(repeats(("OC", "IC", "OH"), frozenset({"IC", "OH"}), trips))  # the input
@@ -97,7 +97,7 @@ class Performance:
 
     @property
     def rate(self) -> float:
-        """What is reached: the smaller one."""
+        """The attainable rate: the smaller one."""
         return min(self.compute, self.memory)
 
 
@@ -117,7 +117,7 @@ def utilization(nest: Nest, chip: Accelerator, tiles: Mapping[str, Any]) -> Any:
 
 
 def performance(nest: Nest, chip: Accelerator, tiles: Mapping[str, int], moved: int) -> Performance:
-    """The rate at which a nest can run if it moves so many bytes."""
+    """The attainable rate of a nest that moves this number of bytes."""
     share = float(utilization(nest, chip, tiles))
     return Performance(
         chip.frequency * chip.elements * share, chip.bandwidth * nest.products / moved, share

@@ -413,7 +413,7 @@ WORD = re.compile(r"[1-9]\.[1-9](_-?[0-9]+(/[1-9][0-9]*)?)+")
 """The points of one F(m, r) in a word."""
 
 GIVEN = "@"
-"""What is between the name of a rule and the points that it is made from."""
+"""The separator between the name of a rule and the points that it is made from."""
 
 
 def spelled_points(given: PointsOf) -> str:

@@ -11,8 +11,8 @@ has been cut into chunks, for the tile. So the group makes one reduction over ch
 it stores a chunk of all rows of both tiles, and each work-item continues the reduction of its block
 over the elements of the chunk (docs/design.md, Rewriting).
 
-An operation f on each result is kept apart from the reductions, with which alone maps are
-interchanged, and is done on the finished block.
+An operation f on each result is kept apart from the reductions, because only these are interchanged
+with maps, and is applied to the finished block.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ BLOCKS = maps_over(maps_over(is_reduce))
 """Whether an expression is a map of a map of reductions."""
 
 TILES = maps_over(maps_over(is_folded))
-"""Whether an expression is a map of a map of reductions, or of numbers made from one each."""
+"""Whether an expression is a map of a map of reductions, or of functions of one reduction each."""
 
 GROUPS = ("wrg_1", "wrg_0")
 """The levels of the maps over tiles, of rows and of columns."""
 MOST_AROUND = 1  # maps around the tiles: a launch has three dimensions
 OPERANDS = seq(normalize(rule("reduce_map_fusion")), operands_in_order)
-"""Fuses the maps before reductions in, so that reductions read arrays, that of the row first."""
+"""Fuses maps into the reductions after them, which then read arrays, that of the row first."""
 STEP: Path = (2,)  # the step of a reduction
 TURNS: tuple[Path, ...] = ((2, 0, 2), (2, 2))  # the steps of the reductions of `in_turns`
 READS: Path = (1, 1)  # the part of a step that reads both tiles, in the lets that name them
@@ -105,8 +105,8 @@ def cooperative(tiling: Tiling) -> Strategy:
 def tiled(tiling: Tiling) -> Strategy:
     """Make tiles of results of a map of a map by groups.
 
-    An operation on the results is done where a block is finished. It is cut together with the
-    reductions, unless it reads an array of as many dimensions as the results.
+    An operation on the results is applied to the finished block. It is cut together with the
+    reductions, unless it reads an array with as many dimensions as the results.
     """
     grid = at_first(maps_over(maps_over(TILES)), of_group(tiling))
     apart = seq(
@@ -142,7 +142,7 @@ def without(part: int) -> Strategy:
 def of_group(tiling: Tiling) -> Strategy:
     """Make the blocks of a tile, one for each work-item of a group, by one reduction over chunks.
 
-    What is done with the results is done with the finished sums of each block.
+    Operations on the results are applied to the finished sums of each block.
     """
     turns = in_turns() if tiling.buffers > 1 else identity
     steps = TURNS if tiling.buffers > 1 else (STEP,)
@@ -251,7 +251,7 @@ def in_local(gap: NatLike) -> Strategy:
     """Store chunks `[blocks][chunk][size]` in local memory as rows `[chunk][blocks * size]`.
 
     Adjacent work-items store adjacent elements of a row. `gap` elements behind each block of a row
-    are not used, so that blocks begin in different banks.
+    are unused, so that blocks begin in different banks.
     """
     copied = seq(
         rule("to_local"),
@@ -281,7 +281,7 @@ def in_local(gap: NatLike) -> Strategy:
 
 
 def divided(expr: Expr) -> Result:
-    """Divide the accumulator of a step among the work-items, a block for each."""
+    """Divide the accumulator of a step among the work-items, one block each."""
     return at_path(READS, over_items())(expr)
 
 

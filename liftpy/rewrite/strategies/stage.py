@@ -125,12 +125,12 @@ class Tiles:
 
 
 def disjoint(points: Nat) -> Tiles:
-    """Tiles of so many points, which together have each window once."""
+    """Tiles of a number of points, which together have each window once."""
     return Tiles(rule("slide_tiling", tile=points))
 
 
 def overlapping(windows: Nat) -> Tiles:
-    """Tiles that have so many windows; the last tile ends with the array, and may begin early."""
+    """Tiles of a number of windows; the last tile ends with the array, and may begin early."""
     cut = seq(rule("uncover_introduction", m=windows), source(rule("cover_of_slide")))
     return Tiles(cut, "map_of_uncover", "transpose_of_map_uncover")
 

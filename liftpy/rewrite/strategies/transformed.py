@@ -5,7 +5,7 @@ each of some kernels, to tiles whose correlations a rule computes by F(m, r) (ru
 The result is in three steps, each named by a `let`, so that each becomes a stage: `inputs` and
 `filters` (transformed), and their `products`, which the result transforms back. If m does not
 divide the number of windows, the array is padded further and the additional results are cropped,
-or the last tile begins early and the results that two tiles have are taken from the first of them.
+or the last tile begins early, and results that two tiles compute are taken from the first of them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from liftpy.rewrite.strategy import (
 )
 
 OVERLAP = "+overlap"
-"""The end of the words of tiles that overlap."""
+"""The suffix of the words of tiles that overlap."""
 
 NAMED = ("inputs", "filters", "products")
 """The values between the steps."""
@@ -77,8 +77,8 @@ class Tiling:
     of elements of a window in these dimensions. With `fewest`, it is for numbers of results for
     which no other `m` takes fewer products in a dimension. With `hybrid`, it has whole tiles only,
     and other results are computed directly; it is for numbers of results for which this takes fewer
-    products than tiles of any `m`. With `overlap`, it is for numbers of results of which one is no
-    multiple of `m`, and none is less: the last tile begins early. The rule is applied after
+    products than tiles of any `m`. With `overlap`, the last tile begins early; at least one number
+    of results must be no multiple of `m`, and none may be less than `m`. The rule is applied after
     `prepared`; `law` looks it up.
     """
 

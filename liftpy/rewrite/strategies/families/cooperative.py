@@ -49,7 +49,8 @@ class Tiles:
     """A map over `outer` elements of a map over `inner` ones of reductions of `length` pairs.
 
     `words` are the choices that select it, and `steps` lead to it from the stage with its epilogue
-    fused in. `extends` says whether zeros behind both arrays of a pair change no reduction.
+    fused in. `extends` says whether zeros can be appended to both arrays of each pair without
+    changing a reduction.
     """
 
     words: Choices
@@ -86,7 +87,7 @@ class Cooperative:
     def choices(self) -> Iterator[Choices]:
         """The choices of each form.
 
-        If the outer map makes adjacent results, the columns of a tile may be over it
+        If the outer map makes adjacent results, the columns of a tile may run along it
         (`lanes=outer`), also as one map over all points of an image that is read point by point
         (`flat=yes`). Arrays of a pair may be padded with zeros to whole chunks (`chunks=padded`),
         and chunks may be copied to two buffers in turns (`buffers=2`).
