@@ -383,8 +383,10 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
                 given_limit = [] if max_error is None else partitions(program, bank)
                 for form in within_error(given_limit, max_error)[1]:
                     note(f"note: {form.why}")
-            with deadline.phase(DERIVING):
-                proofs = proofs_for(program, bank)
+            proofs: dict[str, str] = {}
+            if bank.points:
+                with deadline.phase(DERIVING):
+                    proofs = proofs_for(program, bank)
             setup = Setup(mine.text, space.device, given, wanted, bounded, proofs)
             pool = opened.enter_context(
                 site.pool(setup, Limits(candidate_limit, build_limit, deadline), run)

@@ -109,7 +109,7 @@ def call(fun: Function, *args: Expr) -> FunCall:
 def fitted(primitive: Primitive, *args: Type) -> Primitive:
     """The primitive with the parameters of `f` retyped to the types of their arguments."""
     function = primitive.function
-    if function is None:
+    if function is None or primitive.declares_parameters:
         return primitive
     wanted = primitive.parameter_types(*args)
     if all(p.type == t for p, t in zip(function.params, wanted, strict=True)):

@@ -34,6 +34,8 @@ class Primitive:
     name: ClassVar[str] = ""
     #: Whether it is written `word(xs, ys)`, not `ys |> word(xs)`, because no array is the main one.
     called: ClassVar[bool] = False
+    #: Whether the parameters of `f` have the types that they declare, not those of arguments.
+    declares_parameters: ClassVar[bool] = False
     #: Why `requires` has no conditions, if it has none.
     unconditional: ClassVar[str] = ""
     #: Conditions of `requires` that hold by definition, so that no proof needs them, and why.

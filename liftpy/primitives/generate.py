@@ -25,6 +25,7 @@ class Generate(Primitive):
     """
 
     name: ClassVar[str] = "generate"
+    declares_parameters: ClassVar[bool] = True
     by_definition: ClassVar[Mapping[str, str]] = {f"length <= {MOST}": "an index is an i32"}
     length: Nat
     f: Lambda
@@ -48,9 +49,6 @@ class Generate(Primitive):
     def conditions(self, *args: Type) -> Iterator[Constraint]:
         """`requires`: the type of the function's parameter determines the type of an index."""
         return self.requires()
-
-    def fit(self, *args: Type) -> Primitive:
-        return self
 
     def meaning(self, read: Reader, f: Callable[[Value], Value]) -> Value:
         t = self.f.params[0].type

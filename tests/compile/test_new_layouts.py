@@ -175,6 +175,9 @@ PADS = {
     "layer": {"plain": BOTH, "direct": {*BOTH, "windows"}, "local": {"tile"}},
     "flip of results": {"plain": {"fused"}, "tiled": {"fused"}},
 }
+COOPERATIVE = {"frame in a layer", "dilate in a layer"}
+"""The programs to which `cooperative` applies; it is in no space of a processor."""
+
 CALLS = [
     "frame(2, 3, 9)",
     "frame(9, 0, -1)",
@@ -258,7 +261,8 @@ def test_whether_it_is_stored_is_a_choice(name: str) -> None:
     for skeleton in skeletons(parse(PROGRAMS[name])):
         words = dict(skeleton.choices)
         choices.setdefault(skeleton.family, set()).add(words.get("pad", "tile"))
-    assert choices == pads_of(name)
+    tiles = {"cooperative": {"tile"}} if name in COOPERATIVE else {}
+    assert choices == pads_of(name) | tiles
 
 
 def test_results_are_written_through_it() -> None:

@@ -97,7 +97,7 @@ def test_the_bound_of_a_form_by_f_m_r_is_that_of_its_matrices(taps):
         for used in algorithms_of(form):
             word = dict(form.words)[WINOGRAD]
             flat = word.endswith("+flat")
-            *down, right = ((int(m), taps) for m in word.removesuffix("+flat").split("x"))
+            *down, right = ((int(m), taps) for m in word.partition("+")[0].split("x"))
             summed = down == [(1, taps)]
             sizes = (right,) if summed else (*down, right)
             triples = tuple(triple(m, r) for m, r in sizes)

@@ -121,10 +121,10 @@ def m(a: [4][6]f32, b: [6][16]f32) =
     for gap, rounds in ((0, 4), (1, 1)):
         code = code_of(text, family="cooperative", buffers="1", gap=gap, **sizes)
         counts, placed = counts_of(code)
-        rows, columns = ([c for c in counts.cells if c[0].memory == m] for m in code.locals)
+        rows, columns = ([c for c in counts.cells if c.cell.memory == m] for m in code.locals)
         assert [m.length for m in code.locals] == [3 * (4 + gap), 3 * (16 + 4 * gap)]
         for cells, each in ((rows, 1), (columns, rounds)):
-            counts.cells[:] = [c for c in cells if not c[1]]
+            counts.cells[:] = [c for c in cells if not c.stores]
             loads, cycles = loading(counts, code, placed, banks)
             assert loads > 0
             assert cycles == each * loads

@@ -167,6 +167,11 @@ def key_of(drawn: Drawn) -> tuple[str, frozenset[tuple[str, int]]]:
     return drawn[0].key, frozenset(drawn[1].items())
 
 
+def positive(size: float) -> float:
+    """A size on a logarithmic scale, on which 0 is as far from 1 as 2 is."""
+    return size or 0.5
+
+
 def nearest(
     member: Member, wanted: Mapping[str, int], moved: Callable[[str, int], bool] | None = None
 ) -> dict[str, int] | None:
@@ -178,9 +183,9 @@ def nearest(
     def preference(name: str, values: Sequence[int]) -> Sequence[int]:
         if not values:
             return ()
-        centre = wanted.get(name) or math.sqrt(values[0] * values[-1])
+        centre = wanted.get(name, math.sqrt(positive(values[0]) * positive(values[-1])))
         among = values if moved is None else [v for v in values if moved(name, v)]
-        return sorted(among, key=lambda v: abs(math.log(v / centre)))
+        return sorted(among, key=lambda v: abs(math.log(positive(v) / positive(centre))))
 
     return member.points.completed(preference)
 

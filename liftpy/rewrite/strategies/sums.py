@@ -61,11 +61,18 @@ def is_sum_of_sums(expr: Expr) -> bool:
 def operands_in_order(expr: Expr) -> Result:
     """Swap the zips of nested folds that have the element of the innermost map first."""
     for path, part in top_down(expr):
-        if working_map(part) and is_folded(body_of(part)):
+        if is_map_of_folds(part) and not any(
+            is_map_of_folds(e) for _, e in top_down(body_of(part))
+        ):
             found = next(out_of_order(body_of(part), parameter(part), (*path, 1)), None)
             if found is not None:
                 return seq(at_path(found, swapped()), operands_in_order)(expr)
     return Success(expr)
+
+
+def is_map_of_folds(expr: Expr) -> bool:
+    """Whether an expression is a map that computes one reduction for each element."""
+    return working_map(expr) and is_folded(body_of(expr))
 
 
 def swapped() -> Strategy:
