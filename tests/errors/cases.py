@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -54,6 +55,7 @@ from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.program import Program
 from liftpy.opencl.arguments import check_launch, check_memory, check_times
 from liftpy.opencl.devices import find_device
+from liftpy.opencl.foreign import on_host
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.primitives.dialects import LoweredProgram
@@ -1021,7 +1023,7 @@ def storage_of_a_value_that_is_not_there(_folder):
 
 @case
 def storage_of_a_single_number(_folder):
-    lp.with_storage(lp.parse("def f(x: f32, ys: [3]f32) = ys |> map(mul(x))"), {"x": "bf16"})
+    lp.with_storage(lp.parse("def f(x: f32, ys: [3]f32) = ys |> map(y => x * y)"), {"x": "bf16"})
 
 
 @case
@@ -1033,6 +1035,11 @@ def storage_in_a_type_of_f64(_folder):
 def storage_of_a_result(_folder):
     text = "def p(x: [64]f32) = let y = x |> map(v => v + 1) in y"
     space_of(lp.with_storage(lp.parse(text), {"y": "bf16"}), DEFAULT_DEVICE)
+
+
+@case
+def array_on_a_device_without_a_queue(_folder):
+    on_host("x", SimpleNamespace(base_data=None, queue=None))
 
 
 @case

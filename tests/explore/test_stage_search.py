@@ -50,7 +50,7 @@ SIX = """def six(xs: [48][32]f32, w: [36][32]f32, v: [48]f32) =
 def own(sizes: dict[str, int], words: dict[str, str], stage: str) -> int:
     """The made-up time of a stage: a valley in its sizes; what has none is slow."""
     mine = {n.rpartition(".")[2]: v for n, v in sizes.items() if n.startswith(f"{stage}.")}
-    away = [abs(math.log2(v / (4 + k))) for k, (_, v) in enumerate(sorted(mine.items()))]
+    away = [abs(math.log2((v or 0.5) / (4 + k))) for k, (_, v) in enumerate(sorted(mine.items()))]
     choices = sum(len(str(w)) for n, w in words.items() if n.startswith(f"{stage}."))
     return int(1000 * (1 + sum(away or [9]))) + choices
 
@@ -496,4 +496,4 @@ def test_what_is_held_begins_with_what_is_best_for_its_algorithm(monkeypatch, co
     trials = run(by_stages(local_search.search), space, 0, BEGIN + 12)
     words = [t.candidate.skeleton.words for t in trials[BEGIN:]]
     assert sum(own.get("inputs") == HELD for own in words) >= 4
-    assert met == {(word, word) for word in ("2x2", "4x4", "6x6", "4x4+flat")}
+    assert met == {(word, word) for word in ("2x2", "4x4", "6x6", "4x4+flat", "4x4+overlap")}
