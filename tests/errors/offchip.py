@@ -58,6 +58,7 @@ def without_products(folder):
 
 CASES: dict[str, Case] = {
     "accelerator_without_bandwidth": described,
+    "accelerator_that_is_unknown": lambda _: accelerator("nosuch"),
     "traffic_of_a_network_without_products": without_products,
     "traffic_plan_that_fits_in_no_way": lambda _: plan_traffic(
         layers(), accelerator("sample").model_copy(update={"mem_size": [0, 0, 0]})

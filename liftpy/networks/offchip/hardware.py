@@ -95,6 +95,12 @@ def accelerator(name: str | Path) -> Accelerator:
     """
     known = sorted(path.stem for path in FOLDER.glob("*.json"))
     path = FOLDER / f"{name}.json" if str(name) in known else Path(name)
+    if not path.exists():
+        raise StoreRefused(
+            f"there is no accelerator {name}: no file has this name\n"
+            f"  liftpy comes with: {', '.join(known)}\n"
+            "  or give a JSON file with such a description"
+        )
     text = read_text(path, MIB, StoreRefused)
     try:
         return Accelerator.model_validate_json(text)
