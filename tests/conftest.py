@@ -28,6 +28,7 @@ from liftpy.explore.measure.process import Process  # noqa: E402
 from liftpy.opencl.devices import find_device  # noqa: E402
 from liftpy.opencl.session import BUILD_OPTIONS  # noqa: E402
 from tests import plainly, processes, shared  # noqa: E402
+from tests.covering import OPTION, thinned  # noqa: E402
 
 TESTS = Path(__file__).parent
 
@@ -51,6 +52,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the golden files anew; look at the diff before you commit it",
     )
+    parser.addoption(
+        OPTION,
+        action="store_true",
+        help="run all cases of the tests marked `covering` (tests/covering.py)",
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out cases of the tests that are marked `covering`, after `-k` and `-m`."""
+    if config.getoption(OPTION):
+        return
+    kept = thinned(items)
+    left_out = {*items} - {*kept}
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = kept
 
 
 @pytest.hookimpl(wrapper=True)

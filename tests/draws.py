@@ -30,10 +30,9 @@ from liftpy.loops.writers import shared_stores
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_program
 from liftpy.rewrite.composition import STAGES, skeleton_named
-from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES
-from tests.staged import candidates, derivations, points_of
+from tests.staged import by_definition, candidates, derivations, points_of
 from tests.subsample import PART, is_first
 
 SEED = 6
@@ -77,12 +76,12 @@ def of_each_skeleton(
 ) -> list[Draw]:
     """One of each skeleton that has one, with these sizes where it has them; kept in a folder.
 
-    In partitions of several stages, each skeleton of a stage is in one. There is one candidate of
-    each partition that computes by F(m, r): those have tests of their own (test_correlations.py).
+    In partitions of several stages, each skeleton of a stage is in one. Forms by F(m, r) are left
+    out (tests/staged.py), here and in `draws`.
     """
 
     def make() -> list[Draw]:
-        space = Space.whole(program, device)
+        space = Space.whole(program, device, made=by_definition)
         wanted = dict(fixed)
         found = [
             Candidate(program, skeleton, tuple(point.items()))
@@ -91,8 +90,7 @@ def of_each_skeleton(
         ]
         for product in space.products:
             groups = [[m for m in group if m.possible] for group in product.groups]
-            most = 1 if product.partition.other_algorithm else max(map(len, groups))
-            for k in range(most if all(groups) else 0):
+            for k in range(max(map(len, groups)) if all(groups) else 0):
                 stages = [least(group[k % len(group)], wanted) for group in groups]
                 skeleton, point = product.made(stages)
                 found.append(Candidate(program, skeleton, tuple(point.items())))
@@ -126,7 +124,8 @@ def of_family(name: str, program: Program, device: Device, each: int) -> list[Ca
     """
     random = Random(f"{SEED} {program.name} {name}")
     found: list[tuple[Skeleton, list[dict[str, int]]]] = []
-    whole = [partition for partition in partitions(program) if partition.is_whole]
+    forms = [*by_definition(program)]
+    whole = [partition for partition in forms if partition.is_whole]
     for partition in whole:
         for skeleton in derivations(partition, partition.stages[0], name, random):
             points = points_of(skeleton, device, ALONE, each, random)
@@ -135,9 +134,10 @@ def of_family(name: str, program: Program, device: Device, each: int) -> list[Ca
                 break
     turns = ((s, points[k]) for k in range(each) for s, points in found if k < len(points))
     made = [Candidate(program, s, tuple(point.items())) for s, point in islice(turns, each)]
-    if len(whole) < len(partitions(program)):
-        cut = (c for c in candidates(program, device, name, random) if c.skeleton.family == STAGES)
-        made += islice(cut, each)
+    if len(whole) < len(forms):
+        rounds = (candidates(program, device, name, random, by_definition) for _ in range(each))
+        cut = (c for found in rounds for c in found if c.skeleton.family == STAGES)
+        made += {str(c): c for c in islice(cut, each)}.values()
     return made
 
 

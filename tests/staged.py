@@ -5,7 +5,7 @@ Only those skeletons are derived that are drawn from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 
 from liftpy.constraints.collect import Around, collect, collected
@@ -15,7 +15,7 @@ from liftpy.constraints.stages import around_each
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.program import Program
 from liftpy.rewrite.composition import Derived, composed, form_once, of_stage
-from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.forms import as_declared, in_full, partitions, stored_forms
 from liftpy.rewrite.partition import Partition, Stage
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, derived
@@ -55,11 +55,25 @@ def points_of(
     return Space(system).sample(count, random.randrange(2**31))
 
 
+def by_definition(program: Program) -> Iterator[Partition]:
+    """The partitions of a program that do not compute by F(m, r).
+
+    Those that do take nine tenths of the time of deriving a convolution's space, and have tests of
+    their own (tests/compile/test_correlations.py).
+    """
+    yield from as_declared(program)
+    yield from (in_full(form, program) for form in stored_forms(program))
+
+
 def candidates(
-    program: Program, device: Device, family: str, random: Random
+    program: Program,
+    device: Device,
+    family: str,
+    random: Random,
+    forms: Callable[[Program], Iterable[Partition]] = partitions,
 ) -> Iterator[Candidate]:
     """Candidates of which one stage at least is made by a family, of a random partition each."""
-    cut = [*partitions(program)]
+    cut = [*forms(program)]
     random.shuffle(cut)
     for partition in cut:
         stages = [k for k, s in enumerate(partition.stages) if form_of(s, family)]

@@ -175,8 +175,7 @@ def every_form_is_right(program: Program, device: Device, kept: Path) -> set[str
     """
     forms = of_each_skeleton(program, first(), kept, (("v", 4),))
     all_right(program, ((d.label, d.module) for d in tried(forms, program, device)), device)
-    direct = (form.skeleton for form in forms if "winograd=" not in form.skeleton)
-    return {skeleton.partition("(")[0] for skeleton in direct}
+    return {form.skeleton.partition("(")[0] for form in forms}
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
