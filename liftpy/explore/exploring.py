@@ -18,6 +18,7 @@ from liftpy.errors import (
     ConstraintRefused,
     NothingMeasured,
     TimeUp,
+    UnknownName,
     Unsatisfiable,
 )
 from liftpy.explore import search as searches
@@ -110,16 +111,21 @@ def space_of(  # noqa: PLR0913  one argument per setting
         bank = winograd_points
     else:
         bank = bank_asked(winograd_points) if winograd_points else bank_in(chosen)
-    named = (*(families or ()), *families_in(chosen))
-    space = whole_space(
+    derive = partial(
+        whole_space,
         program,
         target,
-        families=families_for(target, named),
         memory_limit=memory_limit,
         max_error=max_error,
         fixed=None if where else fixed,  # a condition may name a size of any skeleton
         made=with_points(partitions, bank),
-    ).asking(where, fixed or {})
+    )
+    if families:
+        space = _of_families(derive, families, where, fixed or {})
+        if space is not None:
+            return space
+    named = (*(families or ()), *families_in(chosen))
+    space = derive(families=families_for(target, named)).asking(where, fixed or {})
     if families is None:
         return space
     if not families:
@@ -128,6 +134,23 @@ def space_of(  # noqa: PLR0913  one argument per setting
             f"families is empty: give at least one of {', '.join(known)}, or None for all"
         )
     return space.of_families(families)
+
+
+def _of_families(
+    derive: Callable[..., Space], families: Sequence[str], where: Sequence[str], fixed: Fixed
+) -> Space | None:
+    """The space of some families, of which only these are derived.
+
+    None if a family makes no stage, or if something asked for is refused: the whole space decides,
+    since a refusal lists what there is, and a condition may name a size of another family.
+    """
+    space = derive(families=tuple(name for name in FAMILIES if name in families))
+    if not {*families} <= {member.family for member in space.every}:
+        return None
+    try:
+        return space.asking(where, fixed)
+    except (ConstraintRefused, UnknownName):
+        return None
 
 
 def whole_space(

@@ -11,7 +11,7 @@ from liftpy.explore.exploring import space_of
 from liftpy.ir.program import Program
 from liftpy.workloads import Convolution, convolution
 
-CONVOLUTION = convolution(Convolution(4, 9, 8, 8, (3, 3), padding=(1, 1, 1, 1)), "conv")
+CONVOLUTION = convolution(Convolution(4, 25, 8, 8, (3, 3), (3, 1), (1, 1, 1, 1)), "conv")
 
 
 def run(

@@ -8,8 +8,10 @@ from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.measurement import run_once
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
-from tests.boards.ran import CONVOLUTION, exported, run
+from liftpy.workloads import Convolution, convolution
+from tests.boards.ran import exported, run
 
+CONVOLUTION = convolution(Convolution(4, 9, 8, 8, (3, 3), padding=(1, 1, 1, 1)), "conv")
 #: A program, and what is chosen of it.
 PROGRAMS = {
     "tiles": (

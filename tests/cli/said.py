@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from liftpy.workloads import Convolution, convolution
 
-PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
+PROGRAM = convolution(Convolution(3, 16, 7, 4, (3, 3), (3, 1), (1, 1, 1, 1)), "tiny")
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from liftpy.workloads import Convolution, convolution
 from tests.processes import runs, until
 
 ROOT = Path(__file__).parents[2]
-TINY = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
+TINY = convolution(Convolution(3, 16, 7, 4, (3, 3), (3, 1), (1, 1, 1, 1)), "tiny")
 VICTIMS = ("campaign", "workers", "both")
 COMMAND = """
 from liftpy.cli import main

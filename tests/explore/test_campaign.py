@@ -29,7 +29,7 @@ from tests.processes import started
 
 pytestmark = pytest.mark.usefixtures("in_one_process")  # processes: test_trust.py, test_kill.py
 
-PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
+PROGRAM = convolution(Convolution(3, 16, 7, 4, (3, 3), (3, 1), (1, 1, 1, 1)), "tiny")
 TEXT = program_text(PROGRAM)
 ROOT = Path(__file__).parents[2]
 FAMILIES = ["plain", "direct"]

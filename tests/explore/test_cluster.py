@@ -40,7 +40,7 @@ from tests.processes import SECONDS, started, until
 
 pytestmark = pytest.mark.usefixtures("derived_once", "plain_workers")
 
-PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
+PROGRAM = convolution(Convolution(3, 16, 7, 4, (3, 3), (3, 1), (1, 1, 1, 1)), "tiny")
 ROOT = Path(__file__).parents[2]
 
 

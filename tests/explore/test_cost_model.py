@@ -90,7 +90,7 @@ def test_nothing_is_lost(space: Space) -> None:
 def test_lanes_that_are_stored_one_after_another_are_counted(
     lanes: dict[str, str], apart: int
 ) -> None:
-    first = convolution(Convolution(3, 8, 18, 8, (3, 3), layout="nchw"), "layer")
+    first = convolution(Convolution(3, 18, 18, 8, (3, 3), (3, 1), layout="nchw"), "layer")
     space = space_of(first, DEFAULT_DEVICE, families=["direct"])
     member = next(m for m in space.members if ("lanes" in m.words) == bool(lanes))
     drawn = next(d for _, d in member.draws(Drawing(0)) if d["v"] == 4)

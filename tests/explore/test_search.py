@@ -29,8 +29,8 @@ from liftpy.explore.space.space import Space
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.workloads import Convolution, convolution
 
-PROGRAM = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "tiny")
-LAYER = convolution(Convolution(16, 28, 28, 64, (3, 3), padding=(1, 1, 1, 1)), "layer")
+PROGRAM = convolution(Convolution(3, 16, 7, 4, (3, 3), (3, 1), (1, 1, 1, 1)), "tiny")
+LAYER = convolution(Convolution(16, 82, 28, 64, (3, 3), (3, 1), (1, 1, 1, 1)), "layer")
 N = 60
 VALLEY = {"kappa": 16, "sigma": 14, "v": 8}
 BOX = Box((1000, 1), (20000, 32))

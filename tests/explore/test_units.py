@@ -9,9 +9,11 @@ import pytest
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.exploring import candidate_of, space_of
+from liftpy.explore.space import units
 from liftpy.explore.space.units import units_of
 from liftpy.language.text.program import parse
 from liftpy.rewrite import partition
+from liftpy.rewrite.composition import stage_skeletons
 from liftpy.rewrite.forms import in_turn
 from liftpy.workloads import Convolution, convolution
 
@@ -112,3 +114,39 @@ def test_conditions_and_refusals_see_what_other_words_have():
     assert space.unbound
     with pytest.raises(UnknownName, match="fused, stored"):
         space_of(program, DEFAULT_DEVICE, fixed={"y": ["stored", "other"]})
+
+
+@pytest.mark.parametrize(
+    ("families", "asked"),
+    [
+        (["direct"], {}),
+        (["direct", "plain"], {"where": ["kappa >= 4"]}),
+        (["small", "direct", "plain"], {}),
+        (["direct"], {"fixed": {"pad": "copy"}}),
+        (["plain"], {"where": ["kappa >= 4"]}),  # a size of other families
+    ],
+)
+def test_the_space_of_some_families_is_that_part_of_the_whole(families, asked):
+    found = space_of(LAYER, DEFAULT_DEVICE, families=families, **asked)
+    rest = whole(LAYER).asking(asked.get("where", ()), asked.get("fixed", {}))
+    part = rest.of_families(families)
+    assert [unit.key for unit in found.units] == [unit.key for unit in part.units]
+    assert found.count() == part.count() > 0
+    assert found.sample(5, seed=3) == part.sample(5, seed=3)
+
+
+def test_only_the_families_that_are_named_are_derived(monkeypatch):
+    seen = set()
+
+    def derive(form, stage, families):
+        seen.update(families)
+        return stage_skeletons(form, stage, families)
+
+    monkeypatch.setattr(units, "stage_skeletons", derive)
+    space_of(TWO, DEFAULT_DEVICE, families=["plain"])
+    assert seen == {"plain"}
+
+
+def test_a_family_that_makes_no_stage_is_refused_with_those_that_do():
+    with pytest.raises(UnknownName, match=r"family cannot be 'direct'; it is one of: plain, "):
+        space_of(TWO, DEFAULT_DEVICE, families=["plain", "direct"])

@@ -39,12 +39,15 @@ def units_of(
                 check()
                 yield Member(skeleton, collect(skeleton, device, memory_limit=memory_limit))
             continue
+        each: list[list[Collected]] = []
         for stage in partition.stages:
             if stage not in of_stage:
                 made = stage_skeletons(partition, stage, families)
                 of_stage[stage] = [collected(s, device, result_of(stage)) for s in made]
-        each = [of_stage[stage] for stage in partition.stages]
-        if not all(each):
+            each.append(of_stage[stage])
+            if not each[-1]:
+                break
+        if not each[-1]:
             continue
         groups: list[tuple[Member, ...]] = []
         for of, (stage, around) in zip(each, around_each(partition, each), strict=True):
