@@ -131,7 +131,7 @@ def test_every_stage_can_be_shown(liftpy, stage):
     assert said.code == 0, said.err
     expected = {
         "source": "slide(3, 1)",
-        "types": "pad(1, 1, 0.0) : [8][7][3]f32",
+        "types": "pad(1, 1, 0.0) : [18][7][3]f32",
         "lowered": "mapGlb",
         "constraints": "kappa divides 4",
         "memory": "peak",
@@ -362,7 +362,7 @@ def test_a_refusal_says_what_why_and_what_would_do(liftpy, databases, golden, na
     for file in databases.iterdir():
         shutil.copy(file, file.name)
     np.save("flat.npy", np.zeros(126, np.float32))
-    np.save("doubles.npy", np.zeros((6, 7, 3), np.float64))
+    np.save("doubles.npy", np.zeros((16, 7, 3), np.float64))
     said = liftpy(*REFUSALS[name])
     assert said.code == 1, said.err
     assert "Traceback" not in said.err
