@@ -235,11 +235,13 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[MapNest
         return nests(part, (*path, *steps), inside=inside)
 
     match expr:
-        case FunCall(fun, args) if inside and any(map(is_in_registers, args)) and not is_view(fun):
-            return ()
         case Tuple(elements):
             parts = [of(e, k) for k, e in enumerate(elements)]
             return () if inside and not all(parts) else tuple(itertools.chain(*parts))
+        case FunCall((Lambda() | Map()) as fun, args) if (
+            inside and not is_view(fun) and any(map(is_in_registers, args))
+        ):
+            return ()
         case FunCall(Lambda() as f, args):
             return of(f.body, len(args))
         case FunCall(Map() as fun, _) if working_map(expr):
