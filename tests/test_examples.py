@@ -207,6 +207,7 @@ def test_an_example_reads_back_from_its_text(file: str) -> None:
     assert parse(show(program(file))) == program(file)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("file", FILES)
 def test_an_example_is_right(runtime: Device, file: str, kept: Path) -> None:
     """Drawn candidates of every family that applies."""

@@ -72,6 +72,7 @@ STRIDED = [
 """Windows of blocks: 2, 3, 4, 3, 2 x 3, 4, 4 x 1, 2 and 3 of them."""
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
@@ -122,6 +123,7 @@ MANY = [
 ]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
@@ -132,6 +134,7 @@ def test_a_form_in_a_map_is_right_within_its_bound(runtime, case: Case, form: Fo
     assert max(found[form]) <= 1
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )

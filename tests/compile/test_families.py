@@ -71,6 +71,7 @@ def direct(layer: Convolution, x: np.ndarray, w: np.ndarray, b: np.ndarray) -> n
     return out
 
 
+@pytest.mark.covering(2, "name", "family")
 @pytest.mark.parametrize("family", list(FAMILIES))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_drawn_candidate_is_right(

@@ -234,6 +234,7 @@ NAMES = [  # of an input, of weights, of biases
 ]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("names", NAMES, ids=" ".join)
 @pytest.mark.parametrize("family", ["plain", "direct"])
 def test_a_parameter_may_have_any_name(
