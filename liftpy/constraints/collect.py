@@ -6,11 +6,12 @@ limits. This module only gathers the conditions, each with its source.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from liftpy.constraints.device import Device, check_extensions
 from liftpy.constraints.length import length
@@ -52,6 +53,7 @@ from liftpy.primitives.map import array_of
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategy import Derivation
 
+T = TypeVar("T")
 Asked: TypeAlias = tuple[Constraint, str]
 
 UNROLL_LIMIT = 128
@@ -187,15 +189,22 @@ def undecided(asked: Iterable[Asked], ranges: Mapping[str, Nat]) -> Iterator[Ask
 def asked_by_primitives(program: Program, ranges: Mapping[str, Nat]) -> Iterator[Asked]:
     """What the primitives of a program require of their arguments, as `undecided`.
 
-    The text that names a primitive is made only if one of its conditions is undecided.
+    The path of a primitive and the text that names it are made only if one of its conditions is
+    undecided.
     """
-    for path, part in top_down(program.body.body):
+    body = program.body.body
+    for number, part in enumerate(every_part(body)):
         if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
             who = ""
             for condition in part.fun.conditions(*(a.type for a in part.args)):
                 for ranged, _ in undecided([(condition, who)], ranges):
-                    who = who or asker(program, path)
+                    who = who or asker(program, nth(top_down(body), number)[0])
                     yield ranged, who
+
+
+def nth(parts: Iterator[T], number: int) -> T:
+    """An element of an iterator, counted from 0."""
+    return next(itertools.islice(parts, number, None))
 
 
 def asked_by_rules(derivation: Derivation) -> Iterator[Asked]:
