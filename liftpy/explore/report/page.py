@@ -1,8 +1,4 @@
-"""A campaign as one HTML page; `report.tables.page` imports it, since jinja2 is an extra.
-
-The page loads nothing from a network. Its charts are SVG. A short script shows the figures of the
-candidate under the pointer; without the script, browsers show them as the titles of the marks.
-"""
+"""A campaign as one HTML page; `report.tables.page` imports it, since jinja2 is an extra."""
 
 from __future__ import annotations
 
@@ -19,8 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from liftpy.constraints.device import Device
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.hypervolume import Box, growth
@@ -28,7 +22,9 @@ from liftpy.explore.campaign.rows import ERROR, RMS, Row
 from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.outcome import TIMED
 from liftpy.explore.measure.pareto import front, rule
-from liftpy.explore.report.labels import Rectangle, beside, leader, short_ids
+from liftpy.explore.report.document import LEFT, RIGHT, labelled
+from liftpy.explore.report.document import write as write_page
+from liftpy.explore.report.labels import Rectangle, short_ids
 from liftpy.explore.report.scale import Scale, unit_of_axis
 from liftpy.explore.report.wording import (
     FIGURES,
@@ -39,30 +35,17 @@ from liftpy.explore.report.wording import (
     settings_text,
     short,
 )
-from liftpy.files.writing import write_file
 
 REASONS = 12  # how many reasons of failure are shown
 VALUES = 16  # how many values of a parameter are shown
-LEFT = 88  # the left edge of charts; the labels of the vertical axis are to the left of it
-MARK = 7  # the radius of the mark of a point on the front, with a margin
-LETTER, LINE = 12.5, 22  # the largest width and height of a chart's letters, on a narrow screen
 COMMON = {"search": "guided", "sampler": "uniform", "tolerance": TOLERANCE}
 
 
 def write(campaign: Campaign, axis: str, path: Path) -> None:
     """Writes the page; raises LiftError if the file cannot be written."""
-    environment = Environment(
-        loader=PackageLoader("liftpy.explore.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    filters: dict[str, Any] = environment.filters
-    filters |= {"time": in_time, "settings": settings_text}
+    filters: dict[str, Any] = {"time": in_time, "settings": settings_text}
     filters |= {"span": in_span, "moment": moment, "words": in_words}
-    text = environment.get_template("report.html").render(contents(campaign, axis))
-    write_file(path, text.encode(errors="replace"))
+    write_page(path, "report.html", contents(campaign, axis), filters)
 
 
 def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
@@ -172,7 +155,7 @@ def scatter(
     The staircase goes through the medians of the front that no other median dominates.
     """
     costs = [costs for row in measured if (costs := row.costs(axis)) is not None]
-    x = Scale.of([c[0] for c in costs], LEFT, 700, "time")
+    x = Scale.of([c[0] for c in costs], LEFT, RIGHT, "time")
     y = Scale.of([c[1] for c in costs], 330, 20, unit_of_axis(axis))
     marks = [Mark(x.at(a), y.at(b), row) for row, (a, b) in zip(measured, costs, strict=True)]
     stairs = front({c for row in best if (c := row.costs(axis)) is not None}, costs=lambda c: c)
@@ -186,29 +169,13 @@ def scatter(
         "y": y,
         "others": list(place.values()),
         "front": along,
-        "labelled": labelled(along, names, Rectangle(x.start, y.end, x.end, y.start)),
+        "labelled": labelled(
+            [(mark.x, mark.y) for mark in along],
+            [names[row.id] for row in best],
+            Rectangle(x.start, y.end, x.end, y.start),
+        ),
         "path": f"{path}H{x.end}",
     }
-
-
-def labelled(
-    front: Sequence[Mark], names: Mapping[str, str], frame: Rectangle
-) -> list[dict[str, Any]]:
-    """The labels of the front's marks for which there is room, each with its place."""
-    points = [(mark.x, mark.y) for mark in front]
-    sizes = [(LETTER * len(names[mark.row.id]), LINE) for mark in front]
-    return [
-        {
-            "mark": mark,
-            "name": names[mark.row.id],
-            "x": place.left if place.right > mark.x else place.right,
-            "y": place.bottom - LINE / 4,
-            "anchor": "start" if place.right > mark.x else "end",
-            "leader": leader((mark.x, mark.y), place, MARK),
-        }
-        for mark, place in zip(front, beside(points, sizes, frame, MARK), strict=True)
-        if place is not None
-    ]
 
 
 def progress(rows: Sequence[Row], axis: str) -> dict[str, Any]:
@@ -217,7 +184,7 @@ def progress(rows: Sequence[Row], axis: str) -> dict[str, Any]:
     known = [c for c in tried if c is not None]
     box = Box.around(known, axis)
     values = growth(tried, box)
-    x = Scale.linear(0, max(1, len(rows)), LEFT, 700)
+    x = Scale.linear(0, max(1, len(rows)), LEFT, RIGHT)
     volume = Scale.linear(0, 1, 200, 20)
     fastest = list(itertools.accumulate((c[0] if c else math.inf for c in tried), min))
     seen = [int(t) for t in fastest if t < math.inf]
