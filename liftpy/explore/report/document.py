@@ -20,7 +20,7 @@ HERE = "liftpy.explore.report"
 LEFT = 88  # the left edge of charts; the labels of the vertical axis are to the left of it
 RIGHT = 700
 MARK = 7  # the radius of the mark of a labelled point, with a margin
-LETTER, LINE = 12.5, 22  # the largest width and height of a chart's letters, on a narrow screen
+LETTER, LINE = 14, 22  # the width of bold digits and the height of letters, on a narrow screen
 
 
 def write(

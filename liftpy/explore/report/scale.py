@@ -10,15 +10,16 @@ from typing import Literal, Self
 from liftpy.explore.campaign.hypervolume import LEAST_ERROR
 from liftpy.explore.campaign.rows import ERROR
 
-Unit = Literal["time", "bytes", "error", "number"]
+Unit = Literal["time", "bytes", "error", "intensity", "rate"]
 
 UNITS: dict[Unit, list[tuple[str, float]]] = {
     "time": [("ns", 1), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)],
     "bytes": [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)],
     "error": [("relative to the largest value", 1)],
-    "number": [("", 1)],
+    "intensity": [("flop/B", 1)],
+    "rate": [("Mflop/s", 1e-3), ("Gflop/s", 1), ("Tflop/s", 1e3)],
 }
-FLOOR: dict[Unit, float] = {"error": LEAST_ERROR}
+FLOOR: dict[Unit, float] = {"error": LEAST_ERROR, "intensity": 1e-9, "rate": 1e-9}
 """The least value on a logarithmic scale, which smaller ones count as; 1 for other units."""
 
 SPREAD = 1.12  # the margin beyond the least and the greatest value, as a factor
