@@ -43,6 +43,17 @@ Axis = Annotated[
 ]
 
 
+Also = Annotated[
+    str | None,
+    typer.Option(
+        "--also",
+        metavar="FIGURE",
+        parser=one_of(AXES, "figure"),
+        help="A third figure, such as error: the front of all three.",
+    ),
+]
+
+
 def pareto(
     file: Database,
     *,
@@ -60,15 +71,7 @@ def pareto(
         int | None, typer.Option(metavar="BYTES", help="Only candidates with at most this peak.")
     ] = None,
     max_error: MaxError = None,
-    also: Annotated[
-        str | None,
-        typer.Option(
-            "--also",
-            metavar="FIGURE",
-            parser=one_of(AXES, "figure"),
-            help="A third figure, such as error: the front of all three.",
-        ),
-    ] = None,
+    also: Also = None,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE.png", help="Plot the front and all others."),
@@ -80,16 +83,16 @@ def pareto(
     within = found.within(memory_limit, max_error)
     rows = within.pareto(axis, also=also)
     if plot is not None:
-        report.plot(within, axis, plot)
+        report.plot(within, axis, plot, also)
         note(f"plot written to {plot}")
     if json or format_ is Format.JSON:
-        show_json(report.front_json(within, rows, axis))
+        show_json(report.front_json(within, rows, axis, also))
     elif format_ is Format.CSV:
         say(report.front_csv(found, rows).rstrip())
     elif rows:
         say(title(found))
         say(f"{wording.candidates_text(len(found.rows))}: {wording.outcomes_text(found)}")
-        show_fronts(found, rows, axis=axis)
+        show_fronts(found, rows, axis=axis, also=also)
         say(rule(axis, modelled=found.modelled, also=also))
     if not rows:
         raise nothing_within(found, memory_limit, max_error)
@@ -117,24 +120,29 @@ def report_page(
         Path, typer.Option("--output", "-o", metavar="FILE.html", help="The page to write.")
     ] = Path("report.html"),
     axis: Axis = AXES[0],
+    also: Also = None,
 ) -> None:
     """A campaign as one HTML page: front, outcomes, progress, parameters, how to reproduce it."""
-    report.page(Campaign.read(file), axis, output)
+    report.page(Campaign.read(file), axis, output, also)
     say(f"written to {output}")
 
 
 def show_fronts(
-    found: Campaign, rows: list[Row], heading: str | None = None, axis: str = "peak"
+    found: Campaign,
+    rows: list[Row],
+    heading: str | None = None,
+    axis: str = "peak",
+    also: str | None = None,
 ) -> None:
     """Prints the front of a campaign; with several devices, one front for each device."""
     if len(found.devices) == 1:
-        show(report.front_table(rows, console().width, heading, axis))
+        show(report.front_table(rows, console().width, heading, axis, also))
         return
     for device in found.devices:
         mine = [row for row in rows if row.device == device.fingerprint]
         name = device.label
         heading_here = f"{heading} on {name}" if heading else name
-        show(report.front_table(mine, console().width, heading_here, axis))
+        show(report.front_table(mine, console().width, heading_here, axis, also))
 
 
 def title(found: Campaign) -> str:

@@ -213,6 +213,12 @@ def test_the_rule_of_the_front_is_said_beside_it(liftpy, db):
     assert rule("peak") in " ".join(liftpy("pareto", db).out.split())
     assert rule("local") in " ".join(liftpy("pareto", db, "--axis", "local").out.split())
     assert liftpy("pareto", db, "--axis", "local", "--json").json["rule"] == rule("local")
+    both = rule("peak", also="error")
+    assert liftpy("pareto", db, "--also", "error", "--json").json["rule"] == both
+    assert liftpy("pareto", db, "--also", "error", "--plot", "three.svg").code == 0
+    assert "<!-- error -->" in Path("three.svg").read_text(encoding="utf-8"), "in its legend"
+    assert liftpy("report", db, "--also", "error", "-o", "three.html").code == 0
+    assert both in Path("three.html").read_text(encoding="utf-8")
 
 
 def test_each_device_has_a_picture_of_its_own(mixed):

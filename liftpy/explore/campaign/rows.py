@@ -112,6 +112,10 @@ class Row:
         figure = self.figure(axis)
         return None if self.time_ns is None or figure is None else (self.time_ns, figure)
 
+    def has(self, axis: str, also: str | None) -> bool:
+        """Whether it was measured, and has these figures."""
+        return self.costs(axis) is not None and (also is None or self.figure(also) is not None)
+
     def figure(self, axis: str) -> float | None:
         """A memory figure in bytes, or an error; None if it is not known."""
         return getattr(self if axis in {ERROR, RMS} else self.memory, axis, None)

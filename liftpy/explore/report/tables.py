@@ -46,14 +46,19 @@ COLOURS: dict[Kind | str, str] = {
 }
 
 
-def front_json(campaign: Campaign, rows: Sequence[Row], axis: str = "peak") -> dict[str, Any]:
-    """A front as JSON data, with each device's hypervolume after each of its candidates."""
+def front_json(
+    campaign: Campaign, rows: Sequence[Row], axis: str = "peak", also: str | None = None
+) -> dict[str, Any]:
+    """A front as JSON data, with each device's hypervolume after each of its candidates.
+
+    The hypervolume is that of time and the figure `axis`.
+    """
     labels = labels_of(campaign)
     return {
         "program": campaign.identity.program,
         "device": campaign.identity.device,
         "devices": [device.to_json() for device in campaign.devices],
-        "rule": rule(axis, modelled=campaign.modelled),
+        "rule": rule(axis, modelled=campaign.modelled, also=also),
         "front": [_front_row(row, labels) for row in rows],
         "hypervolume": {
             part.device.fingerprint: _hypervolume(part, axis) for part in campaign.apart()
@@ -140,15 +145,21 @@ def front_csv(campaign: Campaign, rows: Sequence[Row]) -> str:
 
 
 def front_table(
-    rows: Sequence[Row], width: int, title: str | None = None, axis: str = "peak"
+    rows: Sequence[Row],
+    width: int,
+    title: str | None = None,
+    axis: str = "peak",
+    also: str | None = None,
 ) -> Table:
     """A front as a table; a narrow one has fewer figures. Disturbed times, if any, are marked.
 
-    A front of time and error has the root mean square of the errors, too.
+    A front of errors has their root mean square, too.
     """
     doubted = any(row.disturbed for row in rows)
-    shown = (*(FIGURES if width >= WIDE else NARROW_FIGURES), ERROR)
-    shown = (*shown, RMS) if axis == ERROR else shown
+    asked = [figure for figure in (axis, also) if figure is not None]
+    rms = [RMS] if ERROR in asked else []
+    figures = FIGURES if width >= WIDE else NARROW_FIGURES
+    shown = dict.fromkeys((*figures, *asked, ERROR, *rms))
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("id", no_wrap=True)
     time = "modelled time" if any(row.outcome == "modelled" for row in rows) else "time"
@@ -156,9 +167,9 @@ def front_table(
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("candidate", overflow="fold")
     for row in rows:
-        figures = [in_figure(name, row.figure(name)) for name in shown]
         told = ["yes" if row.disturbed else ""] if doubted else []
-        costs = in_time(row.time_ns), in_span(row.span), *told, *figures
+        values = (in_figure(name, row.figure(name)) for name in shown)
+        costs = in_time(row.time_ns), in_span(row.span), *told, *values
         table.add_row(row.id, *costs, settings_text(row.assignment))
     return table
 
@@ -202,13 +213,13 @@ def curve_table(fastest: Sequence[int | None], volumes: Sequence[float]) -> Tabl
     return table
 
 
-def plot(campaign: Campaign, axis: str, path: Path) -> None:
+def plot(campaign: Campaign, axis: str, path: Path, also: str | None = None) -> None:
     """Plots all measured candidates and the front; raises LiftError without matplotlib."""
-    needing("matplotlib", "plot", "liftpy.explore.report.plot", "a plot").plot(campaign, axis, path)
+    plots = needing("matplotlib", "plot", "liftpy.explore.report.plot", "a plot")
+    plots.plot(campaign, axis, path, also)
 
 
-def page(campaign: Campaign, axis: str, path: Path) -> None:
+def page(campaign: Campaign, axis: str, path: Path, also: str | None = None) -> None:
     """Writes a campaign as one HTML page; raises LiftError without jinja2."""
-    needing("jinja2", "report", "liftpy.explore.report.page", "a report").write(
-        campaign, axis, path
-    )
+    pages = needing("jinja2", "report", "liftpy.explore.report.page", "a report")
+    pages.write(campaign, axis, path, also)
