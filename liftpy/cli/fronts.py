@@ -8,13 +8,15 @@ from typing import Annotated
 
 import typer
 
-from liftpy.cli.options import Database, JsonFlag, MaxError, one_of
+from liftpy.cli.options import Database, EnergyCostsOption, JsonFlag, MaxError, one_of, refuse
 from liftpy.cli.screen import console, note, say, show, show_json
 from liftpy.explore.campaign.campaign import AXES, Campaign, nothing_within
-from liftpy.explore.campaign.rows import Row
+from liftpy.explore.campaign.rows import ENERGY, Row
 from liftpy.explore.measure.pareto import rule
 from liftpy.explore.report import tables as report
 from liftpy.explore.report import wording
+from liftpy.traffic.energy_costs import DEFAULT
+from liftpy.traffic.energy_costs import energy_costs as costs_named
 
 
 class Format(StrEnum):
@@ -54,7 +56,7 @@ Also = Annotated[
 ]
 
 
-def pareto(
+def pareto(  # noqa: PLR0913  one parameter per option
     file: Database,
     *,
     format_: Annotated[
@@ -72,14 +74,15 @@ def pareto(
     ] = None,
     max_error: MaxError = None,
     also: Also = None,
+    energy_costs: EnergyCostsOption = None,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE.png", help="Plot the front and all others."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """The front of time versus memory, or versus the error of the result, or of all three."""
-    found = Campaign.read(file)
+    """The front of time versus memory, the error of the result or an energy proxy, or of three."""
+    found = with_figures(Campaign.read(file), axis, also, energy_costs)
     within = found.within(memory_limit, max_error)
     rows = within.pareto(axis, also=also)
     if plot is not None:
@@ -121,10 +124,23 @@ def report_page(
     ] = Path("report.html"),
     axis: Axis = AXES[0],
     also: Also = None,
+    energy_costs: EnergyCostsOption = None,
 ) -> None:
     """A campaign as one HTML page: front, outcomes, progress, parameters, how to reproduce it."""
-    report.page(Campaign.read(file), axis, output, also)
+    report.page(with_figures(Campaign.read(file), axis, also, energy_costs), axis, output, also)
     say(f"written to {output}")
+
+
+def with_figures(
+    found: Campaign, axis: str, also: str | None, energy_costs: str | None
+) -> Campaign:
+    """The campaign with the energy proxy of its candidates, if that is one of the figures."""
+    if ENERGY not in {axis, also}:
+        refuse({"--energy-costs": energy_costs}, "it needs --axis energy or --also energy")
+        return found
+    costs = costs_named(energy_costs or DEFAULT)
+    note(f"energy proxy: costs of {costs.name}, of which are assumed: {', '.join(costs.assumed)}")
+    return found.with_energy(costs)
 
 
 def show_fronts(

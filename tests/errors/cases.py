@@ -80,6 +80,8 @@ from liftpy.rewrite.strategy import replay as replay_steps
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.proof_recording import entry
 from liftpy.semantics.reference import reference
+from liftpy.traffic.energy_costs import FOLDER as COSTS
+from liftpy.traffic.energy_costs import energy_costs
 from liftpy.traffic.pooling import PoolTile, pool_counts
 from liftpy.workloads.convolution import Convolution
 from tests.cli.said import PROGRAM
@@ -1117,6 +1119,27 @@ def search_without_its_library(_folder):
 @case
 def report_in_no_folder(folder):
     page(Campaign.read(stored(folder)), "peak", folder / "none" / "report.html")
+
+
+@case
+def energy_costs_that_lack_a_type(folder):
+    table = json.loads((COSTS / "45nm.json").read_text())
+    del table["multiply"]["f16"]
+    (folder / "own.json").write_text(json.dumps(table))
+    energy_costs(folder / "own.json")
+
+
+@case
+def energy_costs_without_a_source(folder):
+    table = json.loads((COSTS / "45nm.json").read_text())
+    table["memory"] = {"value": 7}
+    (folder / "own.json").write_text(json.dumps(table))
+    energy_costs(folder / "own.json")
+
+
+@case
+def energy_costs_in_no_file(folder):
+    energy_costs(folder / "none.json")
 
 
 @case

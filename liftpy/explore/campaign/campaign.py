@@ -10,12 +10,14 @@ from pathlib import Path
 from liftpy.constraints.device import Device, those_named
 from liftpy.errors import ConstraintRefused, LiftError, NothingMeasured, UnknownName
 from liftpy.explore.campaign.reading import CampaignReader
-from liftpy.explore.campaign.rows import ERROR, Call, Identity, Row
+from liftpy.explore.campaign.replay import with_energy
+from liftpy.explore.campaign.rows import ENERGY, ERROR, Call, Identity, Row
 from liftpy.explore.measure.outcome import TIMED, counts
 from liftpy.explore.measure.pareto import clear_front
 from liftpy.language.entry import entry
+from liftpy.traffic.energy_costs import EnergyCosts, energy_costs
 
-AXES = ("peak", "allocated", "scratch", "local", "private", "prepare", ERROR)
+AXES = ("peak", "allocated", "scratch", "local", "private", "prepare", ERROR, ENERGY)
 """The figures that can be the second axis of a front; the first is the default."""
 
 REASONS_SHOWN = 8
@@ -123,8 +125,10 @@ class Campaign:
 
         In a modelled campaign these are the modelled candidates.
 
-        `axis` is a memory figure, or `error`: the largest error of the result, relative to the
-        largest value of the meaning. Times are compared by their intervals
+        `axis` is a memory figure; or `error`, the largest error of the result, relative to the
+        largest value of the meaning; or `energy`, the energy proxy in pJ (docs/choosing.md), which
+        is computed if the rows do not have it; proxies with the same two digits, rounded up, count
+        as equal. Times are compared by their intervals
         (`liftpy.explore.measure.pareto.rule` states the rule in a sentence). The rows are sorted by
         median time; candidates of equal costs are all kept, in the order of their ids. Only
         candidates count whose peak is at most `memory_limit` bytes and whose error is at most
@@ -137,18 +141,19 @@ class Campaign:
             raise ConstraintRefused(
                 f"{self.path} is a modelled campaign: nothing ran, so its results have no errors"
             )
-        parts = self.within(memory_limit, max_error).apart()
+        known = self.with_energy() if ENERGY in {axis, also} else self
+        parts = known.within(memory_limit, max_error).apart()
         if len(parts) != 1:
             return [row for part in parts for row in part.pareto(axis, also=also)]
         (alone,) = parts
-        known = [
+        compared_rows = [
             ((row.span, *figures), row)
             for row in sorted(alone.rows, key=lambda row: row.id)
             if row.outcome in TIMED
             and row.span is not None
             and (figures := compared(row, axis, also)) is not None
         ]
-        return [row for _, row in clear_front(known, costs=lambda one: one[0])]
+        return [row for _, row in clear_front(compared_rows, costs=lambda one: one[0])]
 
     def within(self, memory_limit: int | None = None, max_error: float | None = None) -> Campaign:
         """The campaign without the measured candidates that exceed a limit on peak or error."""
@@ -160,6 +165,15 @@ class Campaign:
 
         kept = (row for row in self.rows if row.outcome not in TIMED or not beyond(row))
         return replace(self, rows=tuple(kept))
+
+    def with_energy(self, costs: EnergyCosts | None = None) -> Campaign:
+        """The campaign with the energy proxy of each measured candidate, from a table of costs.
+
+        Without `costs`, rows that have a proxy keep it, and others get that of the default table.
+        """
+        todo = [row for row in self.rows if costs is not None or row.energy is None]
+        made = {r.id: r for r in with_energy(self.identity, todo, costs or energy_costs())}
+        return replace(self, rows=tuple(made.get(row.id, row) for row in self.rows))
 
     @entry("campaign.best")
     def best(
@@ -183,20 +197,32 @@ class Campaign:
 
 def compared(row: Row, axis: str, also: str | None) -> tuple[float, ...] | None:
     """The figures of a row that a front compares; None if one is not known."""
-    first = row.figure(axis)
-    if also is None:
-        return None if first is None else (first,)
-    figures = [
-        coarse(figure) if a == ERROR else figure
-        for a in (axis, also)
-        if (figure := row.figure(a)) is not None
-    ]
-    return tuple(figures) if len(figures) == 2 else None
+    found: list[float] = []
+    for asked in (axis,) if also is None else (axis, also):
+        figure = row.figure(asked)
+        if figure is None:
+            return None
+        if asked == ENERGY:
+            figure = two_digits(figure)
+        found.append(coarse(figure) if asked == ERROR and also is not None else figure)
+    return tuple(found)
 
 
 def coarse(error: float) -> float:
     """The least power of 2 that is no less than an error."""
     return 2.0 ** math.ceil(math.log2(error)) if 0 < error < math.inf else error
+
+
+def two_digits(value: float) -> float:
+    """The least number with two significant digits that is no less than a value.
+
+    >>> two_digits(21012.7), two_digits(99.5), two_digits(0.0)
+    (22000.0, 100.0, 0.0)
+    """
+    if not 0 < value < math.inf:
+        return value
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.ceil(value / unit) * unit
 
 
 def nothing_within(

@@ -18,10 +18,10 @@ from typing import Any
 from liftpy.constraints.device import Device
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.hypervolume import Box, growth
-from liftpy.explore.campaign.rows import ERROR, RMS, Row
+from liftpy.explore.campaign.rows import ENERGY, ERROR, RMS, Row
 from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.outcome import TIMED
-from liftpy.explore.measure.pareto import rule
+from liftpy.explore.measure.pareto import name_of, rule
 from liftpy.explore.report.bands import DARK, DASHES, LIGHT, Bands
 from liftpy.explore.report.document import LEFT, RIGHT, labelled
 from liftpy.explore.report.document import write as write_page
@@ -67,6 +67,7 @@ def contents(campaign: Campaign, axis: str, also: str | None = None) -> dict[str
         "colours": {"light": LIGHT, "dark": DARK},
         "dashes": DASHES,
         "in_figure": in_figure,
+        "name_of": name_of,
         "parts": [part_of(part, axis, also, names) for part in campaign.apart()],
         "measured": sum(campaign.counts.get(kind, 0) for kind in TIMED),
         "timed": "modelled" if campaign.modelled else "measured",
@@ -79,7 +80,7 @@ def contents(campaign: Campaign, axis: str, also: str | None = None) -> dict[str
 
 def kind_of(axis: str) -> str:
     """What the figure `axis` is, in headings."""
-    return ERROR if axis == ERROR else "memory"
+    return name_of(axis) if axis in {ERROR, ENERGY} else "memory"
 
 
 def part_of(

@@ -19,7 +19,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from liftpy.errors import LiftError
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.rows import Row
-from liftpy.explore.measure.pareto import rule
+from liftpy.explore.measure.pareto import name_of, rule
 from liftpy.explore.report.bands import DASHES, LIGHT, Bands
 from liftpy.explore.report.labels import Rectangle, beside, leader, short_ids
 from liftpy.explore.report.scale import Scale, unit_of_axis
@@ -110,15 +110,16 @@ def draw(
                 scatter(axes, chosen, marker, colour)
         for band, stairs in bands.stairs(best, axis):
             across, up = [times.at(a) for a, _ in stairs], [sizes.at(b) for _, b in stairs]
-            line: dict[str, Any] = {"c": BLUE if also is None else LIGHT[band], "ls": (0, DASHES[band])}
+            colour = BLUE if also is None else LIGHT[band]
+            line: dict[str, Any] = {"c": colour, "ls": (0, DASHES[band])}
             axes.step([across[0], *across, 1], [1, *up, up[-1]], where="post", lw=1.2, **line)
         mark(axes.xaxis, times, "modelled time" if campaign.modelled else "time")
-        mark(axes.yaxis, sizes, axis)
+        mark(axes.yaxis, sizes, name_of(axis))
         if also is None:
             axes.legend(fontsize=SMALL)
         else:
             keys = [key(bands, band) for band in range(len(bands.bounds))]
-            axes.legend(handles=keys, title=also, fontsize=SMALL)
+            axes.legend(handles=keys, title=name_of(also), fontsize=SMALL)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.grid(alpha=0.3)

@@ -13,9 +13,9 @@ from rich.table import Table
 
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.hypervolume import Box, growth
-from liftpy.explore.campaign.rows import ERROR, RMS, Row
+from liftpy.explore.campaign.rows import ENERGY, ERROR, RMS, Row
 from liftpy.explore.measure.outcome import Kind
-from liftpy.explore.measure.pareto import rule
+from liftpy.explore.measure.pareto import name_of, rule
 from liftpy.explore.optional import needing
 from liftpy.explore.report.wording import (
     FIGURES,
@@ -27,6 +27,9 @@ from liftpy.explore.report.wording import (
 )
 
 NARROW_FIGURES = ("peak", "scratch")
+PICOJOULES = "energy_proxy_pj"
+"""The energy proxy in JSON and CSV; both have it only if it was asked for."""
+
 WIDE = 120
 """The width of a terminal, in columns, from which tables show every figure."""
 
@@ -75,7 +78,8 @@ def _hypervolume(campaign: Campaign, axis: str) -> dict[str, Any] | None:
     box = Box.around(measured, axis)
     values = [round(value, 6) for value in growth(tried, box)]
     ends = {"ideal": box.ideal, "reference": box.reference}
-    points = {name: {"time_ns": time, axis: size} for name, (time, size) in ends.items()}
+    key = PICOJOULES if axis == ENERGY else axis
+    points = {name: {"time_ns": time, key: size} for name, (time, size) in ends.items()}
     return {"value": values[-1], **points, "after_each": values}
 
 
@@ -99,6 +103,7 @@ def _front_row(row: Row, labels: Mapping[str | None, str]) -> dict[str, Any]:
         **{name: getattr(row.memory, name) for name in FIGURES},
         ERROR: row.error,
         "rms": row.rms,
+        **({} if row.energy is None else {PICOJOULES: row.energy}),
         "assignment": row.assignment,
         "derivation": row.derivation,
     }
@@ -133,11 +138,13 @@ def front_csv(campaign: Campaign, rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row.assignment))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    costs = ["time_ns", "low_ns", "high_ns", *FIGURES, ERROR, "rms"]
+    energy = any(row.energy is not None for row in rows)
+    costs = ["time_ns", "low_ns", "high_ns", *FIGURES, ERROR, "rms", *[PICOJOULES] * energy]
     writer.writerow(["id", "device", "device_name", *costs, "disturbed", *names])
     for row in rows:
         times = [row.time_ns, *(_interval(row) or ("", ""))]
         figures = [*(getattr(row.memory, name) for name in FIGURES), row.error, row.rms]
+        figures += [row.energy] * energy
         chosen = [row.assignment.get(name, "") for name in names]
         on = row.device, labels.get(row.device, "")
         writer.writerow([row.id, *on, *times, *figures, int(row.disturbed), *chosen])
@@ -163,7 +170,8 @@ def front_table(
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("id", no_wrap=True)
     time = "modelled time" if any(row.outcome == "modelled" for row in rows) else "time"
-    for name in (time, "95 %", *(["disturbed"] if doubted else []), *shown):
+    named = map(name_of, shown)
+    for name in (time, "95 %", *(["disturbed"] if doubted else []), *named):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("candidate", overflow="fold")
     for row in rows:

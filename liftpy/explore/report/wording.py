@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.campaign.rows import ERROR, RMS
+from liftpy.explore.campaign.rows import ENERGY, ERROR, RMS
 from liftpy.explore.measure.samples import Interval
 from liftpy.explore.space.settings import Settings
 
@@ -70,8 +70,18 @@ def in_bytes(size: int | None) -> str:
     return f"{size} B"
 
 
+def in_energy(picojoules: float) -> str:
+    """An energy as text, in a suitable unit."""
+    for unit, size in (("J", 1e12), ("mJ", 1e9), ("uJ", 1e6), ("nJ", 1e3)):
+        if picojoules >= size:
+            return f"{picojoules / size:.3g} {unit}"
+    return f"{picojoules:.3g} pJ"
+
+
 def in_figure(axis: str, value: float | None) -> str:
-    """A figure of an axis as text: a size in bytes in a suitable unit, or an error."""
+    """A figure of an axis as text: a size or an energy in a suitable unit, or an error."""
+    if axis == ENERGY and value is not None:
+        return in_energy(value)
     if axis not in {ERROR, RMS} or value is None:
         return in_bytes(None if value is None else int(value))
     return f"{value:.1e}"
