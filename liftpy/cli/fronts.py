@@ -12,7 +12,6 @@ from liftpy.cli.options import Database, EnergyCostsOption, JsonFlag, MaxError, 
 from liftpy.cli.screen import console, note, say, show, show_json
 from liftpy.explore.campaign.campaign import AXES, Campaign, nothing_within
 from liftpy.explore.campaign.rows import ENERGY, Row
-from liftpy.explore.measure.pareto import rule
 from liftpy.explore.report import tables as report
 from liftpy.explore.report import wording
 from liftpy.traffic.energy_costs import DEFAULT
@@ -96,7 +95,7 @@ def pareto(  # noqa: PLR0913  one parameter per option
         say(title(found))
         say(f"{wording.candidates_text(len(found.rows))}: {wording.outcomes_text(found)}")
         show_fronts(found, rows, axis=axis, also=also)
-        say(rule(axis, modelled=found.modelled, also=also))
+        say(wording.rule_text(found, axis, also))
     if not rows:
         raise nothing_within(found, memory_limit, max_error)
 

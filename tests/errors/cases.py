@@ -21,6 +21,7 @@ import liftpy as lp
 from liftpy.cli import main
 from liftpy.cli.arguments import read_array
 from liftpy.cli.boards import fastest_of
+from liftpy.cli.plans import write_page
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space as Points
@@ -1114,6 +1115,16 @@ def search_without_its_library(_folder):
     with mock.patch.dict(sys.modules, {"optuna": None}):
         sys.modules.pop("liftpy.explore.search.nsga2", None)
         named("nsga2")
+
+
+@case
+def page_of_a_profile_without_its_library(folder):
+    names = ("liftpy.networks.profile_page", "liftpy.explore.report.document", "jinja2")
+    with mock.patch.dict(sys.modules):
+        for name in names:
+            sys.modules.pop(name, None)
+        sys.modules["jinja2"] = None
+        write_page(None, None, folder / "profile.html")
 
 
 @case

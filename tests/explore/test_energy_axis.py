@@ -105,7 +105,7 @@ def test_tables_and_pictures_call_it_a_proxy(tmp_path):
     assert drawn(found, "energy").axes[0].get_ylabel().startswith("energy proxy [")
     report.page(found, "energy", tmp_path / "report.html")
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
-    assert rule("energy") in page.text
+    assert f"{rule('energy')} The costs are those of the table 45nm." in page.text
     assert "Time and energy proxy" in page.text
     for r in rows:
         assert f"energy proxy {in_energy(r.energy)}" in page.text

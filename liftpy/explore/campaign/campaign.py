@@ -34,6 +34,8 @@ class Campaign:
     """Whether it has every candidate of its space; only the call that explored it knows this."""
     calls: tuple[Call, ...] = field(default=(), compare=False, repr=False)
     """The calls that explored it, each with its command line and its environment."""
+    energy_costs: str = field(default="", compare=False)
+    """The name of the table of costs by which its rows have an energy proxy."""
 
     def __repr__(self) -> str:
         found = ", ".join(f"{n} {outcome}" for outcome, n in self.counts.items()) or "no candidate"
@@ -169,11 +171,13 @@ class Campaign:
     def with_energy(self, costs: EnergyCosts | None = None) -> Campaign:
         """The campaign with the energy proxy of each measured candidate, from a table of costs.
 
-        Without `costs`, rows that have a proxy keep it, and others get that of the default table.
+        Without `costs`, proxies that it has are kept; if it has none, the default table is used.
         """
-        todo = [row for row in self.rows if costs is not None or row.energy is None]
-        made = {r.id: r for r in with_energy(self.identity, todo, costs or energy_costs())}
-        return replace(self, rows=tuple(made.get(row.id, row) for row in self.rows))
+        if costs is None and self.energy_costs:
+            return self
+        table = costs or energy_costs()
+        rows = tuple(with_energy(self.identity, self.rows, table))
+        return replace(self, rows=rows, energy_costs=table.name)
 
     @entry("campaign.best")
     def best(

@@ -21,7 +21,7 @@ from liftpy.explore.campaign.hypervolume import Box, growth
 from liftpy.explore.campaign.rows import ENERGY, ERROR, RMS, Row
 from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.outcome import TIMED
-from liftpy.explore.measure.pareto import name_of, rule
+from liftpy.explore.measure.pareto import name_of
 from liftpy.explore.report.bands import DARK, DASHES, LIGHT, Bands
 from liftpy.explore.report.document import LEFT, RIGHT, labelled
 from liftpy.explore.report.document import write as write_page
@@ -33,6 +33,7 @@ from liftpy.explore.report.wording import (
     in_figure,
     in_span,
     in_time,
+    rule_text,
     settings_text,
     short,
 )
@@ -60,7 +61,7 @@ def contents(campaign: Campaign, axis: str, also: str | None = None) -> dict[str
         "identity": campaign.identity,
         "axis": axis,
         "also": also,
-        "rule": rule(axis, modelled=campaign.modelled, also=also),
+        "rule": rule_text(campaign, axis, also),
         "second": kind_of(axis),
         "third": "" if also is None else kind_of(also),
         "figures": [*dict.fromkeys((*FIGURES, axis, *third, ERROR, *rms))],

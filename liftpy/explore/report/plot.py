@@ -19,11 +19,11 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from liftpy.errors import LiftError
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.rows import Row
-from liftpy.explore.measure.pareto import name_of, rule
+from liftpy.explore.measure.pareto import name_of
 from liftpy.explore.report.bands import DASHES, LIGHT, Bands
 from liftpy.explore.report.labels import Rectangle, beside, leader, short_ids
 from liftpy.explore.report.scale import Scale, unit_of_axis
-from liftpy.explore.report.wording import in_figure, in_time
+from liftpy.explore.report.wording import in_figure, in_time, rule_text
 from liftpy.files.writing import write_file
 from liftpy.rewrite.skeleton import FAMILY
 
@@ -58,7 +58,7 @@ def drawn(campaign: Campaign, axis: str, also: str | None = None) -> Figure:
     """A figure with a plot for each device, side by side, and the rule of the front below."""
     parts = campaign.apart()
     figure = Figure(figsize=(WIDTH * len(parts), HEIGHT), layout="constrained")
-    stated = rule(axis, modelled=campaign.modelled, also=also)
+    stated = rule_text(campaign, axis, also)
     figure.supxlabel(textwrap.fill(stated, LETTERS * len(parts)), fontsize=SMALL)
     grid = figure.subplots(1, len(parts), squeeze=False)[0]
     fronts = [part.pareto(axis, also=also) for part in parts]

@@ -15,13 +15,14 @@ from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.hypervolume import Box, growth
 from liftpy.explore.campaign.rows import ENERGY, ERROR, RMS, Row
 from liftpy.explore.measure.outcome import Kind
-from liftpy.explore.measure.pareto import name_of, rule
+from liftpy.explore.measure.pareto import name_of
 from liftpy.explore.optional import needing
 from liftpy.explore.report.wording import (
     FIGURES,
     in_figure,
     in_span,
     in_time,
+    rule_text,
     settings_text,
     short,
 )
@@ -61,7 +62,7 @@ def front_json(
         "program": campaign.identity.program,
         "device": campaign.identity.device,
         "devices": [device.to_json() for device in campaign.devices],
-        "rule": rule(axis, modelled=campaign.modelled, also=also),
+        "rule": rule_text(campaign, axis, also),
         "front": [_front_row(row, labels) for row in rows],
         "hypervolume": {
             part.device.fingerprint: _hypervolume(part, axis) for part in campaign.apart()

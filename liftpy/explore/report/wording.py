@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.rows import ENERGY, ERROR, RMS
+from liftpy.explore.measure.pareto import rule
 from liftpy.explore.measure.samples import Interval
 from liftpy.explore.space.settings import Settings
 
@@ -35,6 +36,13 @@ def disturbed_text(campaign: Campaign) -> str:
     measured = [row for row in campaign.rows if row.outcome == "measured"]
     n = sum(row.disturbed for row in measured)
     return f"{n} of {len(measured)} disturbed" if n else ""
+
+
+def rule_text(campaign: Campaign, axis: str, also: str | None = None) -> str:
+    """The rule of a campaign's front, with the table of costs of energy proxies."""
+    stated = rule(axis, modelled=campaign.modelled, also=also)
+    by = campaign.energy_costs if ENERGY in {axis, also} else ""
+    return f"{stated} The costs are those of the table {by}." if by else stated
 
 
 def settings_text(settings: Settings) -> str:
