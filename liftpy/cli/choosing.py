@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
+from liftpy.cli.energy import as_data, costs_named, show_energy
 from liftpy.cli.options import (
     BoundLimit,
     EnergyCostsOption,
@@ -27,8 +28,7 @@ from liftpy.cli.screen import say, show, show_json
 from liftpy.cli.spaces import asked_space
 from liftpy.explore.choosing import WORDS, Choice, chosen
 from liftpy.explore.report.wording import in_bytes, in_energy
-from liftpy.traffic.energy_costs import DEFAULT, EnergyCosts
-from liftpy.traffic.energy_costs import energy_costs as costs_named
+from liftpy.traffic.energy_costs import EnergyCosts
 
 OTHERS = 8
 """The most other candidates that are listed; `--json` has all of them."""
@@ -64,7 +64,7 @@ def choose(  # noqa: PLR0913  one parameter per option
     """
     if not energy:
         refuse({"--energy-costs": energy_costs}, "it needs --energy")
-    costs = costs_named(energy_costs or DEFAULT) if energy else None
+    costs = costs_named(energy_costs) if energy else None
     started = time.perf_counter()
     space, given = asked_space(
         program,
@@ -128,30 +128,6 @@ def show_traffic(choice: Choice) -> None:
     table.add_row("all", "", *(in_bytes(total[name]) for name in (*levels, "written")))
     show(table)
     say(f"loads and stores that L1 serves: {choice.best.modelled.issued:,}")
-
-
-def as_data(choice: Choice, costs: EnergyCosts | None) -> dict[str, Any]:
-    """A choice as JSON data, with the energy proxy of each candidate if there are costs."""
-    data = choice.to_json()
-    if costs is not None:
-        data |= choice.energy_proxy(costs=costs).to_json()
-        data["others"] = [
-            told | choice.energy_proxy(other, costs).to_json()
-            for other, told in zip(choice.others, data["others"], strict=True)
-        ]
-    return data
-
-
-def show_energy(choice: Choice, costs: EnergyCosts) -> None:
-    """Prints the energy proxy of the chosen candidate with its parts."""
-    proxy = choice.energy_proxy(costs=costs)
-    say(
-        f"energy proxy: {in_energy(proxy.total)}, by the costs of {costs.name}; no energy is "
-        "measured"
-    )
-    for level, spent in proxy.levels.items():
-        say(f"  {f'bytes from {level}':20} {in_energy(spent):>10}")
-    say(f"  {'operations':20} {in_energy(sum(proxy.operations.values())):>10}")
 
 
 def show_others(choice: Choice, costs: EnergyCosts | None) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from liftpy.cli.loading import load
 from liftpy.cli.options import Database, EnergyCostsOption, JsonFlag, MaxError, one_of, refuse
 from liftpy.cli.screen import console, note, say, show, show_json
 from liftpy.explore.campaign.campaign import AXES, Campaign, nothing_within
 from liftpy.explore.campaign.rows import ENERGY, Row
 from liftpy.explore.report import tables as report
 from liftpy.explore.report import wording
-from liftpy.traffic.energy_costs import DEFAULT
-from liftpy.traffic.energy_costs import energy_costs as costs_named
 
 
 class Format(StrEnum):
@@ -137,9 +137,8 @@ def with_figures(
     if ENERGY not in {axis, also}:
         refuse({"--energy-costs": energy_costs}, "it needs --axis energy or --also energy")
         return found
-    costs = costs_named(energy_costs or DEFAULT)
-    note(f"energy proxy: costs of {costs.name}, of which are assumed: {', '.join(costs.assumed)}")
-    return found.with_energy(costs)
+    with_proxies: Callable[[Campaign, str | None], Campaign] = load("energy").with_proxies
+    return with_proxies(found, energy_costs)
 
 
 def show_fronts(

@@ -1149,6 +1149,11 @@ def energy_costs_without_a_source(folder):
 
 
 @case
+def front_of_energy_that_is_not_computed(folder):
+    Campaign.read(stored(folder)).pareto("energy")
+
+
+@case
 def energy_costs_in_no_file(folder):
     energy_costs(folder / "none.json")
 

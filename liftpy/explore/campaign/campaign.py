@@ -10,12 +10,10 @@ from pathlib import Path
 from liftpy.constraints.device import Device, those_named
 from liftpy.errors import ConstraintRefused, LiftError, NothingMeasured, UnknownName
 from liftpy.explore.campaign.reading import CampaignReader
-from liftpy.explore.campaign.replay import with_energy
 from liftpy.explore.campaign.rows import ENERGY, ERROR, Call, Identity, Row
 from liftpy.explore.measure.outcome import TIMED, counts
 from liftpy.explore.measure.pareto import clear_front
 from liftpy.language.entry import entry
-from liftpy.traffic.energy_costs import EnergyCosts, energy_costs
 
 AXES = ("peak", "allocated", "scratch", "local", "private", "prepare", ERROR, ENERGY)
 """The figures that can be the second axis of a front; the first is the default."""
@@ -128,13 +126,12 @@ class Campaign:
         In a modelled campaign these are the modelled candidates.
 
         `axis` is a memory figure; or `error`, the largest error of the result, relative to the
-        largest value of the meaning; or `energy`, the energy proxy in pJ (docs/choosing.md), which
-        is computed if the rows do not have it; proxies with the same two digits, rounded up, count
-        as equal. Times are compared by their intervals
-        (`liftpy.explore.measure.pareto.rule` states the rule in a sentence). The rows are sorted by
-        median time; candidates of equal costs are all kept, in the order of their ids. Only
-        candidates count whose peak is at most `memory_limit` bytes and whose error is at most
-        `max_error`. Each device has its own front; they are concatenated.
+        largest value of the meaning; or `energy`, the energy proxy in pJ of a campaign that has it
+        (`lp.with_energy`); proxies with the same two digits, rounded up, count as equal. Times are
+        compared by their intervals (`liftpy.explore.measure.pareto.rule` states the rule in a
+        sentence). The rows are sorted by median time; candidates of equal costs are all kept, in
+        the order of their ids. Only candidates count whose peak is at most `memory_limit` bytes and
+        whose error is at most `max_error`. Each device has its own front; they are concatenated.
         """
         for figure in (axis,) if also is None else (axis, also):
             if figure not in AXES:
@@ -143,19 +140,23 @@ class Campaign:
             raise ConstraintRefused(
                 f"{self.path} is a modelled campaign: nothing ran, so its results have no errors"
             )
-        known = self.with_energy() if ENERGY in {axis, also} else self
-        parts = known.within(memory_limit, max_error).apart()
+        if ENERGY in {axis, also} and not self.energy_costs:
+            raise ConstraintRefused(
+                f"the candidates of {self.path} have no energy proxy yet: files do not store it; "
+                "compute it with lp.with_energy(campaign)"
+            )
+        parts = self.within(memory_limit, max_error).apart()
         if len(parts) != 1:
             return [row for part in parts for row in part.pareto(axis, also=also)]
         (alone,) = parts
-        compared_rows = [
+        known = [
             ((row.span, *figures), row)
             for row in sorted(alone.rows, key=lambda row: row.id)
             if row.outcome in TIMED
             and row.span is not None
             and (figures := compared(row, axis, also)) is not None
         ]
-        return [row for _, row in clear_front(compared_rows, costs=lambda one: one[0])]
+        return [row for _, row in clear_front(known, costs=lambda one: one[0])]
 
     def within(self, memory_limit: int | None = None, max_error: float | None = None) -> Campaign:
         """The campaign without the measured candidates that exceed a limit on peak or error."""
@@ -167,17 +168,6 @@ class Campaign:
 
         kept = (row for row in self.rows if row.outcome not in TIMED or not beyond(row))
         return replace(self, rows=tuple(kept))
-
-    def with_energy(self, costs: EnergyCosts | None = None) -> Campaign:
-        """The campaign with the energy proxy of each measured candidate, from a table of costs.
-
-        Without `costs`, proxies that it has are kept; if it has none, the default table is used.
-        """
-        if costs is None and self.energy_costs:
-            return self
-        table = costs or energy_costs()
-        rows = tuple(with_energy(self.identity, self.rows, table))
-        return replace(self, rows=rows, energy_costs=table.name)
 
     @entry("campaign.best")
     def best(

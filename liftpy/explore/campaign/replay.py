@@ -1,21 +1,16 @@
-"""Deriving a stored candidate again, from the stored text of its program.
-
-The energy proxy of a candidate is computed in this way; it is never stored.
-"""
+"""Deriving a stored candidate again, from the stored text of its program."""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from liftpy.deadline import check
 from liftpy.errors import StoreRefused, a_few
 from liftpy.explore.campaign.reading import CampaignReader
-from liftpy.explore.campaign.rows import Identity, Row
-from liftpy.explore.measure.outcome import TIMED
+from liftpy.explore.campaign.rows import Row
 from liftpy.explore.space.candidate import Candidate, steps_text
 from liftpy.explore.space.given_points import proved
 from liftpy.explore.space.settings import Settings
@@ -25,9 +20,6 @@ from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import skeleton_named, skeletons
 from liftpy.rewrite.strategy import replay as replay_steps
-from liftpy.traffic.energy import energy_proxy
-from liftpy.traffic.energy_costs import EnergyCosts
-from liftpy.traffic.machine import hardware_of
 
 DIFFERENCE_LINES = 40
 
@@ -88,26 +80,6 @@ def named_candidate(
         )
     given = tuple((name, value) for name, value in sizes.items() if isinstance(value, int))
     return Candidate(program, skeleton, given, ordinal)
-
-
-def with_energy(identity: Identity, rows: Iterable[Row], costs: EnergyCosts) -> Iterator[Row]:
-    """The rows of a campaign, the measured ones with their energy proxy on the device of each.
-
-    Takes as long as compiling the candidates: 10 to 300 ms for each. Raises StoreRefused if this
-    liftpy does not derive one of them.
-    """
-    program = parse(identity.text)
-    hardware = {d.fingerprint: (d, hardware_of(d)) for d in identity.devices}
-    only = next(iter(hardware.values())) if len(hardware) == 1 else None
-    for row in rows:
-        on = only or hardware.get(row.device or "")
-        if row.outcome not in TIMED or on is None:
-            yield row
-            continue
-        check()
-        candidate = named_candidate(program, row.skeleton, row.assignment, f"candidate {row.id}")
-        lowered = candidate.skeleton.at(candidate.point)
-        yield replace(row, energy=energy_proxy(lowered, *on, costs).total)
 
 
 def replay(path: Path, id_: str) -> Replay:

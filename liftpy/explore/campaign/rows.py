@@ -79,7 +79,7 @@ class Row:
     none. Times are in nanoseconds, memory is in bytes; `error` and `rms` are as in
     `liftpy.explore.measure.outcome`. `device` is the fingerprint of the device that launched its
     kernels. `disturbed`: whether the device was slower or faster than usual during the measurement.
-    `energy` is the energy proxy in pJ, which is not stored (`Campaign.with_energy`).
+    `energy` is the energy proxy in pJ, which is not stored (`lp.with_energy`).
     """
 
     id: str
