@@ -59,8 +59,8 @@ def no_higher(some: Sequence[float], others: Sequence[float]) -> bool:
 
 
 PROXY = (
-    " The energy proxy is modelled bytes and counted operations, times assumed costs; no energy is "
-    "measured."
+    " The energy proxy is modelled bytes and counted operations, times the costs of a table; no "
+    "energy is measured."
 )
 
 
