@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.compile import compile_to_kernel as compile
     from liftpy.errors import LiftError
     from liftpy.explore.campaign.campaign import Campaign
+    from liftpy.explore.campaign.energy import with_energy
     from liftpy.explore.choosing import choose
     from liftpy.explore.exploring import explore
     from liftpy.explore.exploring import space_of as space
@@ -350,6 +351,7 @@ __all__ = [
     "unslide",
     "unzip",
     "var",
+    "with_energy",
     "with_storage",
     "workload",
     "workloads",
@@ -422,6 +424,7 @@ _HOMES = {
     "space": "liftpy.explore.exploring:space_of",
     "torch_function": "liftpy.pytorch:torch_function",
     "to_storage": "liftpy.semantics.storage:to_storage",
+    "with_energy": "liftpy.explore.campaign.energy:with_energy",
     "with_storage": "liftpy.semantics.storage:with_storage",
     "strategy": "liftpy.rewrite.strategy",
     "stride": "liftpy.language.embedded.compound:stride",

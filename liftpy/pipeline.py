@@ -116,6 +116,14 @@ def loops_of(kernels: Iterable[Kernel], names: dict[str, str]) -> tuple[LoopKern
     return tuple(in_loop_ir(kernel, names, ON_NESTS) for kernel in kernels)
 
 
+def run_code(lowered: LoweredProgram) -> tuple[LoopKernel, ...]:
+    """The kernels of the run phase after all passes, as C is printed from them."""
+    with collection_paused():
+        cut = chain_of(lowered)
+        codes = loops_of(cut.run, buffer_names(cut))
+        return tuple(optimized(code, PASSES) for code in codes)
+
+
 def counted_loops_of(kernels: Iterable[Kernel], names: dict[str, str]) -> tuple[LoopKernel, ...]:
     """Kernels in the loop IR with regular loops over registers not unrolled, to be counted."""
     return tuple(for_counting(kernel, names, BEFORE_UNROLLING) for kernel in kernels)

@@ -119,6 +119,11 @@ def executed_under_oclgrind(jobs: Sequence[Job]) -> list[list[Executed]]:
 
     They are counted by the space of the memory, whether they store, and the width of the vector.
     """
+    return [[_executed(text) for text in launches] for launches in counted_under_oclgrind(jobs)]
+
+
+def counted_under_oclgrind(jobs: Sequence[Job]) -> list[list[str]]:
+    """Oclgrind's counts of instructions of each launch of each module, as text."""
     with tempfile.TemporaryDirectory() as folder:
         given, answer = Path(folder) / "jobs", Path(folder) / "answers"
         given.write_bytes(pickle.dumps([(module, dict(arrays)) for module, arrays in jobs]))
@@ -126,7 +131,7 @@ def executed_under_oclgrind(jobs: Sequence[Job]) -> list[list[Executed]]:
         child = run_under_oclgrind(argv, OCLGRIND_INST_COUNTS="1")
         assert child.returncode == 0, child.stdout + child.stderr
     _, *launches = child.stdout.split("Instructions executed for kernel ")
-    counts = iter([_executed(text) for text in launches])
+    counts = iter(launches)
     found = [[next(counts) for _ in module.launches] for module, _ in jobs]
     assert next(counts, None) is None
     return found

@@ -80,7 +80,7 @@ COMMANDS = {
     ),
     "pareto": (
         "fronts",
-        "The front of time versus memory, or versus the error of the result, or of all three.",
+        "The front of time versus memory, the error of the result or an energy proxy, or of three.",
     ),
     "candidates": ("fronts", "Every candidate with its outcome and reason."),
     "report": (

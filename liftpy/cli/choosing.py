@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
+from liftpy.cli.energy import as_data, costs_named, show_energy
 from liftpy.cli.options import (
     BoundLimit,
+    EnergyCostsOption,
     JsonFlag,
     LimitsName,
     MemoryLimit,
@@ -18,12 +21,14 @@ from liftpy.cli.options import (
     StorageOption,
     WhereOption,
     WinogradPoints,
+    refuse,
 )
 from liftpy.cli.points import spell
 from liftpy.cli.screen import say, show, show_json
 from liftpy.cli.spaces import asked_space
 from liftpy.explore.choosing import WORDS, Choice, chosen
-from liftpy.explore.report.wording import in_bytes
+from liftpy.explore.report.wording import in_bytes, in_energy
+from liftpy.traffic.energy_costs import EnergyCosts
 
 OTHERS = 8
 """The most other candidates that are listed; `--json` has all of them."""
@@ -45,6 +50,10 @@ def choose(  # noqa: PLR0913  one parameter per option
     memory_limit: MemoryLimit = None,
     max_error: BoundLimit = None,
     winograd_points: WinogradPoints = None,
+    energy: Annotated[
+        bool, typer.Option("--energy", help="Also print the energy proxy of each candidate.")
+    ] = False,
+    energy_costs: EnergyCostsOption = None,
     json: JsonFlag = False,
 ) -> None:
     """The candidate with the least modelled time, without running a kernel.
@@ -53,6 +62,9 @@ def choose(  # noqa: PLR0913  one parameter per option
     model takes 5 to 300 ms for a candidate, and a choice from a second to more than a minute.
     `explore` measures, and finds faster candidates.
     """
+    if not energy:
+        refuse({"--energy-costs": energy_costs}, "it needs --energy")
+    costs = costs_named(energy_costs) if energy else None
     started = time.perf_counter()
     space, given = asked_space(
         program,
@@ -68,7 +80,7 @@ def choose(  # noqa: PLR0913  one parameter per option
     space = space.narrow(given) if given else space
     choice = chosen(space, time.perf_counter() - started, memory_limit)
     if json:
-        show_json({"device": space.device.to_json(), **choice.to_json()})
+        show_json({"device": space.device.to_json(), **as_data(choice, costs)})
         return
     say(f"{space.program.name} on {spell(space.device)}")
     say(f"{choice.candidate.label} ({choice.candidate.key})")
@@ -76,7 +88,9 @@ def choose(  # noqa: PLR0913  one parameter per option
     say(f"  {' '.join(words)}")
     show_time(choice)
     show_traffic(choice)
-    show_others(choice)
+    if costs is not None:
+        show_energy(choice, costs)
+    show_others(choice, costs)
     say(
         f"{choice.drawn:,} draws of stages ordered, {choice.considered} of them modelled, in "
         f"{choice.choosing:.1f} s, after {choice.deriving:.1f} s of deriving the space; nothing ran"
@@ -116,7 +130,7 @@ def show_traffic(choice: Choice) -> None:
     say(f"loads and stores that L1 serves: {choice.best.modelled.issued:,}")
 
 
-def show_others(choice: Choice) -> None:
+def show_others(choice: Choice, costs: EnergyCosts | None) -> None:
     """Prints the best of other families and partitions, and why each is worse."""
     if not (choice.others or choice.left or choice.unlikely):
         return
@@ -127,17 +141,21 @@ def show_others(choice: Choice) -> None:
         pad_edge=False,
     )
     table.add_column("modelled", justify="right", no_wrap=True)
+    if costs is not None:
+        table.add_column("energy proxy", justify="right", no_wrap=True)
     for name in ("candidate", "why worse"):
         table.add_column(name, overflow="fold")
     for other in choice.others[:OTHERS]:
+        energy = [] if costs is None else [in_energy(choice.energy_proxy(other, costs).total)]
         spent = f"{other.milliseconds:.3g} ms"
-        table.add_row(spent, other.candidate.label, choice.why_worse(other))
+        table.add_row(spent, *energy, other.candidate.label, choice.why_worse(other))
+    unknown = [] if costs is None else [""]
     for key, spent in choice.left.items():
-        table.add_row(
-            f"> {spent:.3g} ms", key, "some of its stages take longer than all of the best"
-        )
+        why = "some of its stages take longer than all of the best"
+        table.add_row(f"> {spent:.3g} ms", *unknown, key, why)
     for key, spent in choice.unlikely.items():
-        table.add_row(f"{spent:.3g} ms", key, "the best of a few candidates; not searched further")
+        why = "the best of a few candidates; not searched further"
+        table.add_row(f"{spent:.3g} ms", *unknown, key, why)
     show(table)
     if len(choice.others) > OTHERS:
         say(f"and {len(choice.others) - OTHERS} more: --json has them")

@@ -159,6 +159,14 @@ SamplerOption = Annotated[
         "another, without counting points.",
     ),
 ]
+EnergyCostsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--energy-costs",
+        metavar="FILE.json",
+        help="The costs of the energy proxy, in a file or by name; 45nm by default.",
+    ),
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Database = Annotated[Path, typer.Argument(metavar="FILE", help="A campaign database.")]
 CandidateId = Annotated[

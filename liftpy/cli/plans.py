@@ -22,6 +22,7 @@ from liftpy.cli.options import ChannelsOption, DeviceName, JsonFlag, SizeOption,
 from liftpy.cli.screen import note, say, show, show_json
 from liftpy.cli.traffic_plans import SUFFIX, Request, plan_off_chip
 from liftpy.errors import ArgumentRefused, plural
+from liftpy.explore.optional import needing
 from liftpy.explore.report.wording import in_bytes, in_time
 from liftpy.files.naming import file_names
 from liftpy.files.writing import write_file
@@ -276,6 +277,7 @@ def run_plan(  # noqa: PLR0913  one parameter per option
     check: bool,
     profile: bool,
     trace: Path | None = None,
+    page: Path | None = None,
     remeasure: bool,
     json: bool,
 ) -> None:
@@ -296,6 +298,9 @@ def run_plan(  # noqa: PLR0913  one parameter per option
             made = trace_of(times, plan.graph.name, plan.device.label)
             write_file(trace, dumps(made).encode())
             note(f"{plan.graph.name}: {trace}, for chrome://tracing or ui.perfetto.dev")
+        if page is not None:
+            write_page(times, plan, page)
+            note(f"{plan.graph.name}: {page}")
         if remeasure:
             plan.save(file)
         if json:
@@ -349,6 +354,12 @@ def tell_profile(times: Profile) -> None:
     peak = times.peak
     say(f"peak    {peak.flops:.4g} Gflop/s in f32 ({peak.flops_source})")
     say(f"        {peak.bytes:.4g} GB/s of memory ({peak.bytes_source})")
+
+
+def write_page(times: Profile, plan: Plan, path: Path) -> None:
+    """Writes a profile as an HTML page; raises LiftError without jinja2."""
+    pages = needing("jinja2", "report", "liftpy.networks.profile_page", "a page")
+    pages.write(times, plan.graph.name, plan.device, path)
 
 
 def tell_run(

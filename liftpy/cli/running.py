@@ -162,6 +162,14 @@ def run(  # noqa: PLR0913  one parameter per option
             "--trace", metavar="FILE.json", help="Write a run of a plan as a trace for Chrome."
         ),
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--page",
+            metavar="FILE.html",
+            help="Write the profile of a plan as an HTML page with a roofline.",
+        ),
+    ] = None,
     remeasure: Annotated[
         bool,
         typer.Option(
@@ -191,12 +199,14 @@ def run(  # noqa: PLR0913  one parameter per option
             check=check,
             profile=profile,
             trace=trace,
+            page=page,
             remeasure=remeasure,
             json=json,
         )
         return
+    of_plans = {"--check": check, "--profile": profile, "--trace": trace, "--page": page}
     refuse(
-        {"--check": check, "--profile": profile, "--trace": trace, "--remeasure": remeasure},
+        {**of_plans, "--remeasure": remeasure},
         f"it belongs to a plan, FILE{PLAN} (`liftpy plan` makes one)",
     )
     for option, value in (("--set", set_), ("--where", where)):

@@ -34,6 +34,8 @@ from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.pipeline import collection_paused
 from liftpy.semantics.storage import StorageLike
+from liftpy.traffic.energy import EnergyProxy, energy_proxy
+from liftpy.traffic.energy_costs import EnergyCosts, energy_costs
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.model import Modelled
 from liftpy.traffic.time import modelled
@@ -76,6 +78,7 @@ class Choice:
 
     best: Model
     others: tuple[Model, ...]
+    device: Device
     left: Mapping[str, float]
     unlikely: Mapping[str, float]
     hardware: Hardware
@@ -93,6 +96,17 @@ class Choice:
     def assignment(self) -> Mapping[str, str | int]:
         """Its choices and sizes, as `lp.compile` takes them."""
         return self.best.candidate.assignment
+
+    def energy_proxy(
+        self, model: Model | None = None, costs: EnergyCosts | None = None
+    ) -> EnergyProxy:
+        """The energy proxy of the chosen candidate, or of another one (docs/choosing.md).
+
+        It takes as long as compiling the candidate.
+        """
+        candidate = (self.best if model is None else model).candidate
+        lowered = candidate.skeleton.at(candidate.point)
+        return energy_proxy(lowered, self.device, self.hardware, costs or energy_costs())
 
     def why_worse(self, other: Model) -> str:
         """The part of the modelled time in which another candidate loses most."""
@@ -189,6 +203,7 @@ def chosen(space: Space, deriving: float = 0.0, memory_limit: int | None = None)
     return Choice(
         best,
         tuple(others),
+        space.device,
         chooser.left,
         chooser.unlikely,
         chooser.hardware,

@@ -29,6 +29,11 @@ class Peak:
     flops_source: str
     bytes_source: str
 
+    @property
+    def ridge(self) -> float:
+        """The operations for each byte from which on arithmetic takes longer than memory."""
+        return self.flops / self.bytes
+
 
 def peak_of(device: Device) -> Peak:
     """The peaks of a device, from its profile or assumed (docs/choosing.md)."""
@@ -71,10 +76,22 @@ class OperationTime:
         """The arithmetic operations in Gflop/s, over the measured time."""
         return self.flops / max(1, self.time_ns)
 
+    @property
+    def intensity(self) -> float:
+        """The arithmetic operations for each byte."""
+        return self.flops / max(1, self.bytes)
+
+    def least_ns(self, peak: Peak) -> float:
+        """The least time in ns that the device's peaks allow."""
+        return max(self.bytes / peak.bytes, self.flops / peak.flops)
+
     def of_peak(self, peak: Peak) -> float:
         """The least time that the device's peaks allow, as a fraction of the measured time."""
-        least = max(self.bytes / peak.bytes, self.flops / peak.flops)
-        return least / max(1, self.time_ns)
+        return self.least_ns(peak) / max(1, self.time_ns)
+
+    def roof(self, peak: Peak) -> str:
+        """The peak that determines the least time: `memory` or `arithmetic`."""
+        return "memory" if self.intensity < peak.ridge else "arithmetic"
 
 
 @dataclass(frozen=True)
@@ -92,6 +109,11 @@ class Profile:
     predicted_ns: int | None
     peak: Peak
     last: Times
+
+    @property
+    def of_peak(self) -> float:
+        """The least time that the device's peaks allow all rows, as a fraction of `time_ns`."""
+        return sum(row.least_ns(self.peak) for row in self.rows) / max(1, self.time_ns)
 
 
 def profiled(

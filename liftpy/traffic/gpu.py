@@ -112,6 +112,7 @@ def kernel_on_gpu(code: LoopKernel, device: Device, hardware: Hardware) -> Model
         code.name,
         arrays,
         issued * placed.units,
+        reader.counts.moved * math.prod(code.global_size),
         operations,
         loads,
         tuple(waiting),

@@ -23,7 +23,8 @@ LAUNCH = 5.0
 class ModelledKernel:
     """The modelled traffic of a kernel on all units, and the cycles of one unit.
 
-    `arrays` has the traffic of each array. `issued` are loads and stores, as instructions.
+    `arrays` has the traffic of each array. `issued` are loads and stores, as instructions, which
+    move `moved` bytes.
     `waiting` has the cycles that a unit waits for each level after the first cache. If
     `overlapped`, other work-items compute while some wait. `resident` work-items are on a unit at a
     time, and `used` is the part of the lanes of their subgroups that has a work-item.
@@ -32,6 +33,7 @@ class ModelledKernel:
     name: str
     arrays: Mapping[str, Traffic]
     issued: float
+    moved: float
     operations: float
     loads: float
     waiting: tuple[float, ...]
@@ -106,6 +108,11 @@ class Modelled:
                 found[level] += count * line
             found["written"] += traffic.stored * line
         return found
+
+    @property
+    def moved(self) -> float:
+        """The bytes that loads and stores move, which the first cache serves."""
+        return sum(kernel.moved for kernel in self.kernels)
 
     @property
     def issued(self) -> int:

@@ -65,6 +65,11 @@ class Counts:
     cells: list[Place] = field(default_factory=list[Place])
     executed: Counter[tuple[str, bool, int]] = field(default_factory=Counter[tuple[str, bool, int]])
 
+    @property
+    def moved(self) -> float:
+        """The bytes that the loads and stores move."""
+        return sum(width * size * count for (width, size, _), count in self.loads.items())
+
 
 @dataclass(frozen=True)
 class Work:

@@ -53,6 +53,7 @@ def kernel_of(code: LoopKernel, device: Device, hardware: Hardware) -> ModelledK
         work.name,
         arrays,
         issued * work.units,
+        work.counts.moved * work.units,
         operations,
         issued / PORTS,
         tuple(cycles / hardware.outstanding_misses for cycles in waiting),

@@ -50,6 +50,22 @@ def test_the_same_request_has_the_same_answer(liftpy, asked):
     assert both[0] == both[1]
 
 
+def test_the_energy_proxy_is_told_on_request(liftpy):
+    data = liftpy("choose", MATMUL, *X86, "--energy", "--json").json
+    parts = [*data["levels_pj"].values(), *data["operations_pj"].values()]
+    assert data["energy_proxy_pj"] == pytest.approx(sum(parts))
+    assert data["operations_pj"] == {"* f32": pytest.approx(3.7 * 64**3), "+ f32": 0.9 * 64**3}
+    assert set(data["levels_pj"]) == {"L1", "L2", "L3", "memory"}
+    assert all(other["energy_proxy_pj"] > 0 for other in data["others"])
+    said = liftpy("choose", MATMUL, *X86, "--energy").out
+    assert "by the costs of 45nm; no energy is measured" in said
+    assert "energy proxy" in said.partition("the best of other families")[2]
+    assert "energy" not in liftpy("choose", MATMUL, *X86).out
+    alone = liftpy("choose", MATMUL, *X86, "--energy-costs", "45nm")
+    assert alone.code == 2
+    assert "it needs --energy" in alone.err
+
+
 def test_settings_narrow_the_choice(liftpy):
     asked = ("--set", "family=direct", "--set", "kappa=2", "--where", "sigma <= 3")
     data = liftpy("choose", "tiny.lift", *X86, *asked, "--json").json

@@ -9,6 +9,7 @@ import pytest
 
 import liftpy as lp
 from tests.networks.models import model, node, value
+from tests.pages import Page
 
 SHAPE = (5, 7)
 
@@ -81,10 +82,17 @@ def test_a_plan_runs_is_checked_and_profiled(liftpy, file):
     assert np.load("all.npz")["y"].shape == (5, 3)
     found = liftpy("run", "small.plan", "--json").json
     assert [o["operation"] for o in found["operations"]] == ["mul1", "relu1", "add1"]
-    told = liftpy("run", "small.plan", "--profile", "--trace", "run.json")
+    told = liftpy("run", "small.plan", "--profile", "--trace", "run.json", "--page", "run.html")
     assert "predicted" in told.out
     assert "Gflop/s in f32" in told.out
     assert "run.json, for chrome://tracing" in told.err
+    assert "small: run.html" in told.err
+    page = Page(Path("run.html").read_text(encoding="utf-8"))
+    assert [a["id"] for a in page.found["tr"] if a.get("id")] == [
+        "operation1",
+        "operation2",
+        "operation3",
+    ]
     events = json.loads(Path("run.json").read_text())["traceEvents"]
     runs = [e for e in events if e["ph"] == "X" and e["tid"] == 1]
     assert [e["name"] for e in runs] == ["mul1", "relu1", "add1"]
@@ -124,7 +132,7 @@ def test_options_of_programs_and_of_plans_are_kept_apart(liftpy):
     said = liftpy("run", "small.plan", "--set", "kappa=3")
     assert said.code == 2
     assert "--set" in said.err
-    for option in (["--profile"], ["--trace", "run.json"]):
+    for option in (["--profile"], ["--trace", "run.json"], ["--page", "run.html"]):
         said = liftpy("run", "matmul/3x5x7", *option)
         assert said.code == 2
         assert "it belongs to a plan" in said.err

@@ -27,6 +27,7 @@ from liftpy.explore.report.plot import drawn
 from liftpy.explore.report.scale import Scale
 from liftpy.explore.report.wording import in_time
 from liftpy.explore.search import SEARCHES
+from liftpy.traffic.energy_costs import FOLDER
 from tests.cli.said import PROGRAM
 from tests.explore.spaces import small_space
 
@@ -213,6 +214,37 @@ def test_the_rule_of_the_front_is_said_beside_it(liftpy, db):
     assert rule("peak") in " ".join(liftpy("pareto", db).out.split())
     assert rule("local") in " ".join(liftpy("pareto", db, "--axis", "local").out.split())
     assert liftpy("pareto", db, "--axis", "local", "--json").json["rule"] == rule("local")
+    both = rule("peak", also="error")
+    assert liftpy("pareto", db, "--also", "error", "--json").json["rule"] == both
+    assert liftpy("pareto", db, "--also", "error", "--plot", "three.svg").code == 0
+    assert "<!-- error -->" in Path("three.svg").read_text(encoding="utf-8"), "in its legend"
+    assert liftpy("report", db, "--also", "error", "-o", "three.html").code == 0
+    assert both in Path("three.html").read_text(encoding="utf-8")
+
+
+def test_the_energy_proxy_is_an_axis(liftpy, db):
+    said = liftpy("pareto", db, "--axis", "energy")
+    assert said.code == 0, said.err
+    assert rule("energy") in " ".join(said.out.split())
+    assert "energy proxy: costs of 45nm, of which are assumed: add f64" in said.err
+    front = liftpy("pareto", db, "--axis", "energy", "--json").json["front"]
+    assert all(row["energy_proxy_pj"] > 0 for row in front)
+    data = json.loads((FOLDER / "45nm.json").read_text(encoding="utf-8"))
+    for figure in (*data["add"].values(), *data["multiply"].values(), *data["caches"]):
+        figure["value"] *= 2
+    data["memory"]["value"] *= 2
+    Path("twice.json").write_text(json.dumps(data), encoding="utf-8")
+    asked = ("--axis", "energy", "--energy-costs", "twice.json", "--json")
+    twice = {
+        row["id"]: row["energy_proxy_pj"] for row in liftpy("pareto", db, *asked).json["front"]
+    }
+    for row in front:
+        assert twice[row["id"]] == pytest.approx(2 * row["energy_proxy_pj"])
+    assert liftpy("report", db, "--also", "energy", "-o", "e.html").code == 0
+    assert "Time, memory and energy proxy" in Path("e.html").read_text(encoding="utf-8")
+    alone = liftpy("pareto", db, "--energy-costs", "twice.json")
+    assert alone.code == 2
+    assert "it needs --axis energy or --also energy" in " ".join(alone.err.split())
 
 
 def test_each_device_has_a_picture_of_its_own(mixed):

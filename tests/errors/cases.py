@@ -21,6 +21,7 @@ import liftpy as lp
 from liftpy.cli import main
 from liftpy.cli.arguments import read_array
 from liftpy.cli.boards import fastest_of
+from liftpy.cli.plans import write_page
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space as Points
@@ -80,6 +81,8 @@ from liftpy.rewrite.strategy import replay as replay_steps
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.proof_recording import entry
 from liftpy.semantics.reference import reference
+from liftpy.traffic.energy_costs import FOLDER as COSTS
+from liftpy.traffic.energy_costs import energy_costs
 from liftpy.traffic.pooling import PoolTile, pool_counts
 from liftpy.workloads.convolution import Convolution
 from tests.cli.said import PROGRAM
@@ -1115,8 +1118,44 @@ def search_without_its_library(_folder):
 
 
 @case
+def page_of_a_profile_without_its_library(folder):
+    names = ("liftpy.networks.profile_page", "liftpy.explore.report.document", "jinja2")
+    with mock.patch.dict(sys.modules):
+        for name in names:
+            sys.modules.pop(name, None)
+        sys.modules["jinja2"] = None
+        write_page(None, None, folder / "profile.html")
+
+
+@case
 def report_in_no_folder(folder):
     page(Campaign.read(stored(folder)), "peak", folder / "none" / "report.html")
+
+
+@case
+def energy_costs_that_lack_a_type(folder):
+    table = json.loads((COSTS / "45nm.json").read_text())
+    del table["multiply"]["f16"]
+    (folder / "own.json").write_text(json.dumps(table))
+    energy_costs(folder / "own.json")
+
+
+@case
+def energy_costs_without_a_source(folder):
+    table = json.loads((COSTS / "45nm.json").read_text())
+    table["memory"] = {"value": 7}
+    (folder / "own.json").write_text(json.dumps(table))
+    energy_costs(folder / "own.json")
+
+
+@case
+def front_of_energy_that_is_not_computed(folder):
+    Campaign.read(stored(folder)).pareto("energy")
+
+
+@case
+def energy_costs_in_no_file(folder):
+    energy_costs(folder / "none.json")
 
 
 @case

@@ -2,16 +2,11 @@
 
 import csv
 import hashlib
-import html
 import io
 import itertools
-import json
 import re
-import shutil
 import statistics
-import subprocess
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -31,39 +26,10 @@ from liftpy.explore.report.labels import Rectangle, beside, short_ids
 from liftpy.explore.report.plot import drawn
 from liftpy.explore.report.scale import Scale
 from liftpy.opencl.kernel import MemoryFigures
-from tests.conftest import absent
+from tests.pages import Page, check_layout, layouts
 
-VOID = {"meta", "br", "path", "line", "rect", "circle"}
 SETTINGS = {"search": "guided", "conditions": ["kappa*sigma <= 64", "pad is copy, fused"]}
 STEP = {"rule": "split_join", "path": ["0", "1"], "sizes": {"m": "kappa"}, "hints": {}}
-
-
-class Page(HTMLParser):
-    """Elements by name, that everything is closed, and the text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.found: dict[str, list[dict[str, str | None]]] = {}
-        self.text = ""
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.found.setdefault(tag, []).append(dict(attrs))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.found.setdefault(tag, []).append(dict(attrs))
-
-    def handle_endtag(self, tag):
-        if tag not in VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
 
 
 def row(ordinal, time_ns, peak, outcome="measured", reason="right"):
@@ -229,72 +195,10 @@ def test_every_mark_is_inside_its_frame(tmp_path):
         assert y < float(mark["cy"] or 0) < y + height
 
 
-MEASURE = """<script>
-const seen = (rect) => rect.width > 0 && rect.left < innerWidth && rect.right > 0;
-const content = (cell) => { const r = document.createRange(); r.selectNodeContents(cell);
-  return [...r.getClientRects()].filter(seen); };
-const rows = [...document.querySelectorAll("tr")].filter((row) => row.offsetHeight);
-parent.document.body.dataset["at" + innerWidth] = JSON.stringify({
-  labels: [...document.querySelectorAll("circle")].map((mark) => mark.getAttribute("aria-label")),
-  width: document.scrollingElement.scrollWidth,
-  beyond: [...document.querySelectorAll("main *")].filter(
-    (e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.tagName),
-  scrolled: [...document.querySelectorAll("figure, table, div, section")].filter(
-    (e) => e.scrollWidth > e.clientWidth).map((e) => e.tagName),
-  letters: [...document.querySelectorAll("svg text")].map((e) => e.getBoundingClientRect().height),
-  covered: [...document.querySelectorAll("svg")].flatMap((svg) => {
-    const texts = [...svg.querySelectorAll("text")].map((e) => [e, e.getBoundingClientRect()]);
-    return texts.flatMap(([e, a], k) => texts.slice(k + 1).filter(([, b]) =>
-      Math.min(a.right, b.right) > Math.max(a.left, b.left) &&
-      Math.min(a.bottom, b.bottom) > Math.max(a.top, b.top) + 3
-    ).map(([f]) => [e.textContent, f.textContent])); }),
-  empty: rows.map((row) => {
-    const lines = [...row.children].flatMap(content);
-    return row.offsetHeight - (Math.max(...lines.map((l) => l.bottom)) -
-      Math.min(...lines.map((l) => l.top))); }) });
-</script></body>"""
-
-
 def test_a_browser_shows_it_on_a_wide_screen_and_on_one_of_400_pixels(tmp_path):
-    browser = shutil.which("chromium")
-    if browser is None:
-        absent("chromium", "no command `chromium`: install the Debian package chromium")
-    text = written(CAMPAIGNS["many"], tmp_path).read_text(encoding="utf-8")
-    page = html.escape(text.replace("</body>", MEASURE))
-    screens = tmp_path / "screens.html"  # a browser's own window cannot be that narrow
-    screens.write_text(
-        "<!doctype html><body>"
-        + "".join(
-            f'<iframe width="{w}" height="900" srcdoc="{page}"></iframe>' for w in (1200, 400)
-        ),
-        encoding="utf-8",
-    )
-    quiet = ("--disable-gpu", "--disable-background-networking", "--no-first-run", "--no-sandbox")
-    dom = subprocess.run(
-        [
-            browser,
-            "--headless",
-            *quiet,
-            f"--user-data-dir={tmp_path / 'profile'}",
-            "--dump-dom",
-            screens.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    ).stdout
-    (body,) = Page(dom).found["body"]
-    for width in (1200, 400):
-        layout = json.loads(body[f"data-at{width}"] or "")
+    for layout in layouts(written(CAMPAIGNS["many"], tmp_path), tmp_path):
         assert len(layout["labels"]) == 20
-        assert all(layout["labels"]), "the script ran to its end"
-        assert layout["width"] <= width
-        assert layout["beyond"] == [], "nothing is hidden at the right"
-        assert layout["scrolled"] == []
-        assert min(layout["letters"]) > 10, "pixels"
-        assert layout["covered"] == [], "texts of a chart overlap"
-        assert max(layout["empty"]) < 30, "a row is as high as what can be seen of it"
+        check_layout(layout)
 
 
 @pytest.mark.parametrize("values", [[1], [0, 0], [999, 1001], [1, 10**12], [4096]])

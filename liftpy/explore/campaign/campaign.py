@@ -10,12 +10,12 @@ from pathlib import Path
 from liftpy.constraints.device import Device, those_named
 from liftpy.errors import ConstraintRefused, LiftError, NothingMeasured, UnknownName
 from liftpy.explore.campaign.reading import CampaignReader
-from liftpy.explore.campaign.rows import ERROR, Call, Identity, Row
+from liftpy.explore.campaign.rows import ENERGY, ERROR, Call, Identity, Row
 from liftpy.explore.measure.outcome import TIMED, counts
 from liftpy.explore.measure.pareto import clear_front
 from liftpy.language.entry import entry
 
-AXES = ("peak", "allocated", "scratch", "local", "private", "prepare", ERROR)
+AXES = ("peak", "allocated", "scratch", "local", "private", "prepare", ERROR, ENERGY)
 """The figures that can be the second axis of a front; the first is the default."""
 
 REASONS_SHOWN = 8
@@ -32,6 +32,8 @@ class Campaign:
     """Whether it has every candidate of its space; only the call that explored it knows this."""
     calls: tuple[Call, ...] = field(default=(), compare=False, repr=False)
     """The calls that explored it, each with its command line and its environment."""
+    energy_costs: str = field(default="", compare=False)
+    """The name of the table of costs by which its rows have an energy proxy."""
 
     def __repr__(self) -> str:
         found = ", ".join(f"{n} {outcome}" for outcome, n in self.counts.items()) or "no candidate"
@@ -123,12 +125,13 @@ class Campaign:
 
         In a modelled campaign these are the modelled candidates.
 
-        `axis` is a memory figure, or `error`: the largest error of the result, relative to the
-        largest value of the meaning. Times are compared by their intervals
-        (`liftpy.explore.measure.pareto.rule` states the rule in a sentence). The rows are sorted by
-        median time; candidates of equal costs are all kept, in the order of their ids. Only
-        candidates count whose peak is at most `memory_limit` bytes and whose error is at most
-        `max_error`. Each device has its own front; they are concatenated.
+        `axis` is a memory figure; or `error`, the largest error of the result, relative to the
+        largest value of the meaning; or `energy`, the energy proxy in pJ of a campaign that has it
+        (`lp.with_energy`); proxies with the same two digits, rounded up, count as equal. Times are
+        compared by their intervals (`liftpy.explore.measure.pareto.rule` states the rule in a
+        sentence). The rows are sorted by median time; candidates of equal costs are all kept, in
+        the order of their ids. Only candidates count whose peak is at most `memory_limit` bytes and
+        whose error is at most `max_error`. Each device has its own front; they are concatenated.
         """
         for figure in (axis,) if also is None else (axis, also):
             if figure not in AXES:
@@ -136,6 +139,11 @@ class Campaign:
         if self.modelled and (ERROR in {axis, also} or max_error is not None):
             raise ConstraintRefused(
                 f"{self.path} is a modelled campaign: nothing ran, so its results have no errors"
+            )
+        if ENERGY in {axis, also} and not self.energy_costs:
+            raise ConstraintRefused(
+                f"the candidates of {self.path} have no energy proxy yet: files do not store it; "
+                "compute it with lp.with_energy(campaign)"
             )
         parts = self.within(memory_limit, max_error).apart()
         if len(parts) != 1:
@@ -183,20 +191,32 @@ class Campaign:
 
 def compared(row: Row, axis: str, also: str | None) -> tuple[float, ...] | None:
     """The figures of a row that a front compares; None if one is not known."""
-    first = row.figure(axis)
-    if also is None:
-        return None if first is None else (first,)
-    figures = [
-        coarse(figure) if a == ERROR else figure
-        for a in (axis, also)
-        if (figure := row.figure(a)) is not None
-    ]
-    return tuple(figures) if len(figures) == 2 else None
+    found: list[float] = []
+    for asked in (axis,) if also is None else (axis, also):
+        figure = row.figure(asked)
+        if figure is None:
+            return None
+        if asked == ENERGY:
+            figure = two_digits(figure)
+        found.append(coarse(figure) if asked == ERROR and also is not None else figure)
+    return tuple(found)
 
 
 def coarse(error: float) -> float:
     """The least power of 2 that is no less than an error."""
     return 2.0 ** math.ceil(math.log2(error)) if 0 < error < math.inf else error
+
+
+def two_digits(value: float) -> float:
+    """The least number with two significant digits that is no less than a value.
+
+    >>> two_digits(21012.7), two_digits(99.5), two_digits(0.0)
+    (22000.0, 100.0, 0.0)
+    """
+    if not 0 < value < math.inf:
+        return value
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.ceil(value / unit) * unit
 
 
 def nothing_within(

@@ -16,7 +16,10 @@ from liftpy.explore.space.settings import Settings
 from liftpy.opencl.kernel import MemoryFigures
 
 ERROR = "error"
-"""The axis of the largest error of a result; the other axes are memory figures."""
+"""The axis of the largest error of a result."""
+
+ENERGY = "energy"
+"""The axis of the energy proxy."""
 
 RMS = "rms"
 """The figure for the root mean square of a result's errors."""
@@ -76,6 +79,7 @@ class Row:
     none. Times are in nanoseconds, memory is in bytes; `error` and `rms` are as in
     `liftpy.explore.measure.outcome`. `device` is the fingerprint of the device that launched its
     kernels. `disturbed`: whether the device was slower or faster than usual during the measurement.
+    `energy` is the energy proxy in pJ, which is not stored (`lp.with_energy`).
     """
 
     id: str
@@ -94,6 +98,7 @@ class Row:
     build_seconds: float | None
     device: str | None = None
     disturbed: bool = False
+    energy: float | None = None
 
     @property
     def span(self) -> Interval | None:
@@ -108,13 +113,17 @@ class Row:
         return None if self.memory is None else self.memory.peak
 
     def costs(self, axis: str) -> tuple[int, float] | None:
-        """Time in ns, and a memory figure in bytes or the error; None if it was not measured."""
+        """Time in ns, and another figure; None if it was not measured."""
         figure = self.figure(axis)
         return None if self.time_ns is None or figure is None else (self.time_ns, figure)
 
+    def has(self, axis: str, also: str | None) -> bool:
+        """Whether it was measured, and has these figures."""
+        return self.costs(axis) is not None and (also is None or self.figure(also) is not None)
+
     def figure(self, axis: str) -> float | None:
-        """A memory figure in bytes, or an error; None if it is not known."""
-        return getattr(self if axis in {ERROR, RMS} else self.memory, axis, None)
+        """A memory figure in bytes, an error, or the energy proxy in pJ; None if not known."""
+        return getattr(self if axis in {ERROR, RMS, ENERGY} else self.memory, axis, None)
 
 
 def to_row(row: sqlite3.Row, times_ns: list[list[int]] | None) -> Row:

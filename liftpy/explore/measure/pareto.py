@@ -58,23 +58,44 @@ def no_higher(some: Sequence[float], others: Sequence[float]) -> bool:
     return all(one <= other for one, other in zip(some, others, strict=True))
 
 
+PROXY = (
+    " The energy proxy is modelled bytes and counted operations, times the costs of a table; no "
+    "energy is measured."
+)
+
+
+def name_of(axis: str) -> str:
+    """A figure in words: the energy is always called a proxy.
+
+    >>> name_of("energy"), name_of("peak")
+    ('energy proxy', 'peak')
+    """
+    return "energy proxy" if axis == "energy" else axis
+
+
+def no_more_of(axis: str) -> str:
+    """The condition of a front on a figure."""
+    if axis == "energy":
+        return "no higher energy proxy (rounded up to two digits)"
+    return f"no more {axis}"
+
+
 def rule(axis: str, *, modelled: bool = False, also: str | None = None) -> str:
     """A sentence that states which candidates are on the front of time and one or two figures.
 
     >>> rule("peak")[:62]
     'A measured candidate is on the front unless another one with n'
     """
-    no_more = f"no more {axis}"
-    if also is not None:
-        no_more += f" and no more {also}"
-        if "error" in {axis, also}:
-            no_more += " (errors are rounded up to a power of 2)"
+    no_more = " and ".join(no_more_of(figure) for figure in (axis, also) if figure is not None)
+    if also is not None and "error" in {axis, also}:
+        no_more += " (errors are rounded up to a power of 2)"
+    proxy = PROXY if "energy" in {axis, also} else ""
     if modelled:
         return (
             "All times are modelled. A candidate is on the front unless another one with "
-            f"{no_more} is faster."
+            f"{no_more} is faster.{proxy}"
         )
     return (
         f"A measured candidate is on the front unless another one with {no_more} is clearly "
-        "faster: the 95 % intervals of their median times do not overlap."
+        f"faster: the 95 % intervals of their median times do not overlap.{proxy}"
     )

@@ -1,8 +1,4 @@
-"""A campaign as one HTML page; `report.tables.page` imports it, since jinja2 is an extra.
-
-The page loads nothing from a network. Its charts are SVG. A short script shows the figures of the
-candidate under the pointer; without the script, browsers show them as the titles of the marks.
-"""
+"""A campaign as one HTML page; `report.tables.page` imports it, since jinja2 is an extra."""
 
 from __future__ import annotations
 
@@ -19,16 +15,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from liftpy.constraints.device import Device
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.hypervolume import Box, growth
-from liftpy.explore.campaign.rows import ERROR, RMS, Row
+from liftpy.explore.campaign.rows import ENERGY, ERROR, RMS, Row
 from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.outcome import TIMED
-from liftpy.explore.measure.pareto import front, rule
-from liftpy.explore.report.labels import Rectangle, beside, leader, short_ids
+from liftpy.explore.measure.pareto import name_of
+from liftpy.explore.report.bands import DARK, DASHES, LIGHT, Bands
+from liftpy.explore.report.document import LEFT, RIGHT, labelled
+from liftpy.explore.report.document import write as write_page
+from liftpy.explore.report.labels import Rectangle, short_ids
 from liftpy.explore.report.scale import Scale, unit_of_axis
 from liftpy.explore.report.wording import (
     FIGURES,
@@ -36,47 +33,43 @@ from liftpy.explore.report.wording import (
     in_figure,
     in_span,
     in_time,
+    rule_text,
     settings_text,
     short,
 )
-from liftpy.files.writing import write_file
 
 REASONS = 12  # how many reasons of failure are shown
+FLAT, TALL = 330, 470  # the lower edge of the chart of a front with one line, and with several
 VALUES = 16  # how many values of a parameter are shown
-LEFT = 88  # the left edge of charts; the labels of the vertical axis are to the left of it
-MARK = 7  # the radius of the mark of a point on the front, with a margin
-LETTER, LINE = 12.5, 22  # the largest width and height of a chart's letters, on a narrow screen
 COMMON = {"search": "guided", "sampler": "uniform", "tolerance": TOLERANCE}
 
 
-def write(campaign: Campaign, axis: str, path: Path) -> None:
+def write(campaign: Campaign, axis: str, path: Path, also: str | None = None) -> None:
     """Writes the page; raises LiftError if the file cannot be written."""
-    environment = Environment(
-        loader=PackageLoader("liftpy.explore.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    filters: dict[str, Any] = environment.filters
-    filters |= {"time": in_time, "settings": settings_text}
+    filters: dict[str, Any] = {"time": in_time, "settings": settings_text}
     filters |= {"span": in_span, "moment": moment, "words": in_words}
-    text = environment.get_template("report.html").render(contents(campaign, axis))
-    write_file(path, text.encode(errors="replace"))
+    write_page(path, "report.html", contents(campaign, axis, also), filters)
 
 
-def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
+def contents(campaign: Campaign, axis: str, also: str | None = None) -> dict[str, Any]:
     """The variables of the page's template."""
+    third = () if also is None else (also,)
+    rms = (RMS,) if ERROR in (axis, also) else ()
     names = short_ids(campaign.rows)
     return {
         "campaign": campaign,
         "identity": campaign.identity,
         "axis": axis,
-        "rule": rule(axis, modelled=campaign.modelled),
-        "second": "error" if axis == ERROR else "memory",
-        "figures": (*FIGURES, ERROR, *([RMS] if axis == ERROR else [])),
+        "also": also,
+        "rule": rule_text(campaign, axis, also),
+        "second": kind_of(axis),
+        "third": "" if also is None else kind_of(also),
+        "figures": [*dict.fromkeys((*FIGURES, axis, *third, ERROR, *rms))],
+        "colours": {"light": LIGHT, "dark": DARK},
+        "dashes": DASHES,
         "in_figure": in_figure,
-        "parts": [part_of(part, axis, names) for part in campaign.apart()],
+        "name_of": name_of,
+        "parts": [part_of(part, axis, also, names) for part in campaign.apart()],
         "measured": sum(campaign.counts.get(kind, 0) for kind in TIMED),
         "timed": "modelled" if campaign.modelled else "measured",
         "command": reproduce(campaign),
@@ -86,16 +79,25 @@ def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
     }
 
 
-def part_of(campaign: Campaign, axis: str, names: Mapping[str, str]) -> dict[str, Any]:
+def kind_of(axis: str) -> str:
+    """What the figure `axis` is, in headings."""
+    return name_of(axis) if axis in {ERROR, ENERGY} else "memory"
+
+
+def part_of(
+    campaign: Campaign, axis: str, also: str | None, names: Mapping[str, str]
+) -> dict[str, Any]:
     """The variables for one device: everything that depends on times."""
-    best = campaign.pareto(axis)
-    measured = [row for row in campaign.rows if row.costs(axis) is not None]
+    best = campaign.pareto(axis, also=also)
+    measured = [row for row in campaign.rows if row.has(axis, also)]
     return {
         "device": campaign.device,
         "front": best,
         "least": min((costs[1] for row in best if (costs := row.costs(axis))), default=None),
         "measured": measured,
-        "scatter": scatter(measured, best, axis, names) if measured else None,
+        "scatter": scatter(measured, best, axis, Bands.of(measured, also), names)
+        if measured
+        else None,
         "progress": progress(campaign.rows, axis) if measured else None,
         "influences": influences(measured),
         "limits": limits(campaign.device),
@@ -157,28 +159,41 @@ def limits(device: Device) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Mark:
-    """A candidate and its position in a chart."""
+    """A candidate, its position in a chart, and the band of its third figure."""
 
     x: float
     y: float
     row: Row
+    band: int
 
 
 def scatter(
-    measured: Sequence[Row], best: Sequence[Row], axis: str, names: Mapping[str, str]
+    measured: Sequence[Row],
+    best: Sequence[Row],
+    axis: str,
+    bands: Bands,
+    names: Mapping[str, str],
 ) -> dict[str, Any]:
     """The chart of time and the other cost: each candidate, and the front with its labels.
 
-    The staircase goes through the medians of the front that no other median dominates.
+    The staircases go through the medians of the front that no other median dominates, one for each
+    band of the third figure.
     """
     costs = [costs for row in measured if (costs := row.costs(axis)) is not None]
-    x = Scale.of([c[0] for c in costs], LEFT, 700, "time")
-    y = Scale.of([c[1] for c in costs], 330, 20, unit_of_axis(axis))
-    marks = [Mark(x.at(a), y.at(b), row) for row, (a, b) in zip(measured, costs, strict=True)]
-    stairs = front({c for row in best if (c := row.costs(axis)) is not None}, costs=lambda c: c)
-    path = f"M{x.at(stairs[0][0])},{y.end}"
-    for a, b in stairs:
-        path += f"H{x.at(a)}V{y.at(b)}"
+    x = Scale.of([c[0] for c in costs], LEFT, RIGHT, "time")
+    y = Scale.of(
+        [c[1] for c in costs], FLAT if bands.axis is None else TALL, 20, unit_of_axis(axis)
+    )
+    marks = [
+        Mark(x.at(a), y.at(b), row, bands.index(row))
+        for row, (a, b) in zip(measured, costs, strict=True)
+    ]
+    paths: list[tuple[int, str]] = []
+    for band, stairs in bands.stairs(best, axis):
+        path = f"M{x.at(stairs[0][0])},{y.end}"
+        for a, b in stairs:
+            path += f"H{x.at(a)}V{y.at(b)}"
+        paths.append((band, f"{path}H{x.end}"))
     place = {mark.row.id: mark for mark in marks}
     along = [place.pop(row.id) for row in best]
     return {
@@ -186,29 +201,14 @@ def scatter(
         "y": y,
         "others": list(place.values()),
         "front": along,
-        "labelled": labelled(along, names, Rectangle(x.start, y.end, x.end, y.start)),
-        "path": f"{path}H{x.end}",
+        "labelled": labelled(
+            [(mark.x, mark.y) for mark in along],
+            [names[row.id] for row in best],
+            Rectangle(x.start, y.end, x.end, y.start),
+        ),
+        "paths": paths,
+        "bands": [bands.text(k) for k in range(len(bands.bounds))] if bands.axis else [],
     }
-
-
-def labelled(
-    front: Sequence[Mark], names: Mapping[str, str], frame: Rectangle
-) -> list[dict[str, Any]]:
-    """The labels of the front's marks for which there is room, each with its place."""
-    points = [(mark.x, mark.y) for mark in front]
-    sizes = [(LETTER * len(names[mark.row.id]), LINE) for mark in front]
-    return [
-        {
-            "mark": mark,
-            "name": names[mark.row.id],
-            "x": place.left if place.right > mark.x else place.right,
-            "y": place.bottom - LINE / 4,
-            "anchor": "start" if place.right > mark.x else "end",
-            "leader": leader((mark.x, mark.y), place, MARK),
-        }
-        for mark, place in zip(front, beside(points, sizes, frame, MARK), strict=True)
-        if place is not None
-    ]
 
 
 def progress(rows: Sequence[Row], axis: str) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def progress(rows: Sequence[Row], axis: str) -> dict[str, Any]:
     known = [c for c in tried if c is not None]
     box = Box.around(known, axis)
     values = growth(tried, box)
-    x = Scale.linear(0, max(1, len(rows)), LEFT, 700)
+    x = Scale.linear(0, max(1, len(rows)), LEFT, RIGHT)
     volume = Scale.linear(0, 1, 200, 20)
     fastest = list(itertools.accumulate((c[0] if c else math.inf for c in tried), min))
     seen = [int(t) for t in fastest if t < math.inf]

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 from liftpy.explore.campaign.hypervolume import LEAST_ERROR
-from liftpy.explore.campaign.rows import ERROR
+from liftpy.explore.campaign.rows import ENERGY, ERROR
 
-Unit = Literal["time", "bytes", "error", "number"]
+Unit = Literal["time", "bytes", "error", "energy", "intensity", "rate"]
 
 UNITS: dict[Unit, list[tuple[str, float]]] = {
     "time": [("ns", 1), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)],
     "bytes": [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)],
     "error": [("relative to the largest value", 1)],
-    "number": [("", 1)],
+    "energy": [("pJ", 1), ("nJ", 1e3), ("µJ", 1e6), ("mJ", 1e9), ("J", 1e12)],
+    "intensity": [("flop/B", 1)],
+    "rate": [("Mflop/s", 1e-3), ("Gflop/s", 1), ("Tflop/s", 1e3)],
 }
-FLOOR: dict[Unit, float] = {"error": LEAST_ERROR}
+FLOOR: dict[Unit, float] = {"error": LEAST_ERROR, "intensity": 1e-9, "rate": 1e-9}
 """The least value on a logarithmic scale, which smaller ones count as; 1 for other units."""
 
 SPREAD = 1.12  # the margin beyond the least and the greatest value, as a factor
@@ -107,4 +109,4 @@ def unit_of(value: float, kind: Unit) -> tuple[str, float]:
 
 def unit_of_axis(axis: str) -> Unit:
     """The unit of the second axis of a front."""
-    return "error" if axis == ERROR else "bytes"
+    return "error" if axis == ERROR else "energy" if axis == ENERGY else "bytes"

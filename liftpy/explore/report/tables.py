@@ -13,20 +13,24 @@ from rich.table import Table
 
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.hypervolume import Box, growth
-from liftpy.explore.campaign.rows import ERROR, RMS, Row
+from liftpy.explore.campaign.rows import ENERGY, ERROR, RMS, Row
 from liftpy.explore.measure.outcome import Kind
-from liftpy.explore.measure.pareto import rule
+from liftpy.explore.measure.pareto import name_of
 from liftpy.explore.optional import needing
 from liftpy.explore.report.wording import (
     FIGURES,
     in_figure,
     in_span,
     in_time,
+    rule_text,
     settings_text,
     short,
 )
 
 NARROW_FIGURES = ("peak", "scratch")
+PICOJOULES = "energy_proxy_pj"
+"""The energy proxy in JSON and CSV; both have it only if it was asked for."""
+
 WIDE = 120
 """The width of a terminal, in columns, from which tables show every figure."""
 
@@ -46,14 +50,19 @@ COLOURS: dict[Kind | str, str] = {
 }
 
 
-def front_json(campaign: Campaign, rows: Sequence[Row], axis: str = "peak") -> dict[str, Any]:
-    """A front as JSON data, with each device's hypervolume after each of its candidates."""
+def front_json(
+    campaign: Campaign, rows: Sequence[Row], axis: str = "peak", also: str | None = None
+) -> dict[str, Any]:
+    """A front as JSON data, with each device's hypervolume after each of its candidates.
+
+    The hypervolume is that of time and the figure `axis`.
+    """
     labels = labels_of(campaign)
     return {
         "program": campaign.identity.program,
         "device": campaign.identity.device,
         "devices": [device.to_json() for device in campaign.devices],
-        "rule": rule(axis, modelled=campaign.modelled),
+        "rule": rule_text(campaign, axis, also),
         "front": [_front_row(row, labels) for row in rows],
         "hypervolume": {
             part.device.fingerprint: _hypervolume(part, axis) for part in campaign.apart()
@@ -70,7 +79,8 @@ def _hypervolume(campaign: Campaign, axis: str) -> dict[str, Any] | None:
     box = Box.around(measured, axis)
     values = [round(value, 6) for value in growth(tried, box)]
     ends = {"ideal": box.ideal, "reference": box.reference}
-    points = {name: {"time_ns": time, axis: size} for name, (time, size) in ends.items()}
+    key = PICOJOULES if axis == ENERGY else axis
+    points = {name: {"time_ns": time, key: size} for name, (time, size) in ends.items()}
     return {"value": values[-1], **points, "after_each": values}
 
 
@@ -94,6 +104,7 @@ def _front_row(row: Row, labels: Mapping[str | None, str]) -> dict[str, Any]:
         **{name: getattr(row.memory, name) for name in FIGURES},
         ERROR: row.error,
         "rms": row.rms,
+        **({} if row.energy is None else {PICOJOULES: row.energy}),
         "assignment": row.assignment,
         "derivation": row.derivation,
     }
@@ -128,11 +139,13 @@ def front_csv(campaign: Campaign, rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row.assignment))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    costs = ["time_ns", "low_ns", "high_ns", *FIGURES, ERROR, "rms"]
+    energy = any(row.energy is not None for row in rows)
+    costs = ["time_ns", "low_ns", "high_ns", *FIGURES, ERROR, "rms", *[PICOJOULES] * energy]
     writer.writerow(["id", "device", "device_name", *costs, "disturbed", *names])
     for row in rows:
         times = [row.time_ns, *(_interval(row) or ("", ""))]
         figures = [*(getattr(row.memory, name) for name in FIGURES), row.error, row.rms]
+        figures += [row.energy] * energy
         chosen = [row.assignment.get(name, "") for name in names]
         on = row.device, labels.get(row.device, "")
         writer.writerow([row.id, *on, *times, *figures, int(row.disturbed), *chosen])
@@ -140,25 +153,32 @@ def front_csv(campaign: Campaign, rows: Sequence[Row]) -> str:
 
 
 def front_table(
-    rows: Sequence[Row], width: int, title: str | None = None, axis: str = "peak"
+    rows: Sequence[Row],
+    width: int,
+    title: str | None = None,
+    axis: str = "peak",
+    also: str | None = None,
 ) -> Table:
     """A front as a table; a narrow one has fewer figures. Disturbed times, if any, are marked.
 
-    A front of time and error has the root mean square of the errors, too.
+    A front of errors has their root mean square, too.
     """
     doubted = any(row.disturbed for row in rows)
-    shown = (*(FIGURES if width >= WIDE else NARROW_FIGURES), ERROR)
-    shown = (*shown, RMS) if axis == ERROR else shown
+    asked = [figure for figure in (axis, also) if figure is not None]
+    rms = [RMS] if ERROR in asked else []
+    figures = FIGURES if width >= WIDE else NARROW_FIGURES
+    shown = dict.fromkeys((*figures, *asked, ERROR, *rms))
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("id", no_wrap=True)
     time = "modelled time" if any(row.outcome == "modelled" for row in rows) else "time"
-    for name in (time, "95 %", *(["disturbed"] if doubted else []), *shown):
+    named = map(name_of, shown)
+    for name in (time, "95 %", *(["disturbed"] if doubted else []), *named):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("candidate", overflow="fold")
     for row in rows:
-        figures = [in_figure(name, row.figure(name)) for name in shown]
         told = ["yes" if row.disturbed else ""] if doubted else []
-        costs = in_time(row.time_ns), in_span(row.span), *told, *figures
+        values = (in_figure(name, row.figure(name)) for name in shown)
+        costs = in_time(row.time_ns), in_span(row.span), *told, *values
         table.add_row(row.id, *costs, settings_text(row.assignment))
     return table
 
@@ -202,13 +222,13 @@ def curve_table(fastest: Sequence[int | None], volumes: Sequence[float]) -> Tabl
     return table
 
 
-def plot(campaign: Campaign, axis: str, path: Path) -> None:
+def plot(campaign: Campaign, axis: str, path: Path, also: str | None = None) -> None:
     """Plots all measured candidates and the front; raises LiftError without matplotlib."""
-    needing("matplotlib", "plot", "liftpy.explore.report.plot", "a plot").plot(campaign, axis, path)
+    plots = needing("matplotlib", "plot", "liftpy.explore.report.plot", "a plot")
+    plots.plot(campaign, axis, path, also)
 
 
-def page(campaign: Campaign, axis: str, path: Path) -> None:
+def page(campaign: Campaign, axis: str, path: Path, also: str | None = None) -> None:
     """Writes a campaign as one HTML page; raises LiftError without jinja2."""
-    needing("jinja2", "report", "liftpy.explore.report.page", "a report").write(
-        campaign, axis, path
-    )
+    pages = needing("jinja2", "report", "liftpy.explore.report.page", "a report")
+    pages.write(campaign, axis, path, also)

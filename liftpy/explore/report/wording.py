@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.campaign.rows import ERROR, RMS
+from liftpy.explore.campaign.rows import ENERGY, ERROR, RMS
+from liftpy.explore.measure.pareto import rule
 from liftpy.explore.measure.samples import Interval
 from liftpy.explore.space.settings import Settings
 
@@ -35,6 +36,13 @@ def disturbed_text(campaign: Campaign) -> str:
     measured = [row for row in campaign.rows if row.outcome == "measured"]
     n = sum(row.disturbed for row in measured)
     return f"{n} of {len(measured)} disturbed" if n else ""
+
+
+def rule_text(campaign: Campaign, axis: str, also: str | None = None) -> str:
+    """The rule of a campaign's front, with the table of costs of energy proxies."""
+    stated = rule(axis, modelled=campaign.modelled, also=also)
+    by = campaign.energy_costs if ENERGY in {axis, also} else ""
+    return f"{stated} The costs are those of the table {by}." if by else stated
 
 
 def settings_text(settings: Settings) -> str:
@@ -70,8 +78,18 @@ def in_bytes(size: int | None) -> str:
     return f"{size} B"
 
 
+def in_energy(picojoules: float) -> str:
+    """An energy as text, in a suitable unit."""
+    for unit, size in (("J", 1e12), ("mJ", 1e9), ("uJ", 1e6), ("nJ", 1e3)):
+        if picojoules >= size:
+            return f"{picojoules / size:.3g} {unit}"
+    return f"{picojoules:.3g} pJ"
+
+
 def in_figure(axis: str, value: float | None) -> str:
-    """A figure of an axis as text: a size in bytes in a suitable unit, or an error."""
+    """A figure of an axis as text: a size or an energy in a suitable unit, or an error."""
+    if axis == ENERGY and value is not None:
+        return in_energy(value)
     if axis not in {ERROR, RMS} or value is None:
         return in_bytes(None if value is None else int(value))
     return f"{value:.1e}"

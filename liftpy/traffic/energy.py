@@ -1,0 +1,126 @@
+"""The energy proxy: bytes by the level that serves them, and operations, each times a cost.
+
+The bytes are those of the model of traffic, and the operations are counted in the emitted code. It
+is a proxy: it has no cost for addresses, instructions, registers, waiting or leakage, and nothing
+is measured. It orders candidates by what they move and compute.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from liftpy.constraints.device import Device
+from liftpy.constraints.hardware import MEMORY, Hardware
+from liftpy.ir.operators import OPERATORS
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.tree import Block, Dot, For, If, Let, Operate, Store, Value, values_in
+from liftpy.pipeline import run_code
+from liftpy.primitives.dialects import LoweredProgram
+from liftpy.traffic.energy_costs import EnergyCosts
+from liftpy.traffic.model import Modelled
+from liftpy.traffic.time import modelled
+
+Executed: TypeAlias = dict[tuple[str, str], float]
+"""How often each operator is executed on values of each scalar type; a vector counts its lanes."""
+
+
+@dataclass(frozen=True)
+class EnergyProxy:
+    """The proxy of a program's run phase, in pJ.
+
+    `levels` has that of the bytes that each level serves, memory last, with what is written to it;
+    `operations` that of the operations of each operator and scalar type. `costs` names the table.
+    """
+
+    levels: Mapping[str, float]
+    operations: Mapping[tuple[str, str], float]
+    costs: str
+
+    @property
+    def total(self) -> float:
+        """The sum of all parts."""
+        return sum(self.levels.values()) + sum(self.operations.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as JSON data."""
+        return {
+            "energy_proxy_pj": self.total,
+            "costs": self.costs,
+            "levels_pj": dict(self.levels),
+            "operations_pj": {f"{op} {t}": spent for (op, t), spent in self.operations.items()},
+        }
+
+
+def energy_proxy(
+    lowered: LoweredProgram, device: Device, hardware: Hardware, costs: EnergyCosts
+) -> EnergyProxy:
+    """The energy proxy of a lowered program whose sizes are numbers, in one of many runs."""
+    counted: Executed = {}
+    for code in run_code(lowered):
+        add(counted, executed(code))
+    return proxy_of(modelled(lowered, device, hardware), counted, costs)
+
+
+def proxy_of(model: Modelled, counted: Executed, costs: EnergyCosts) -> EnergyProxy:
+    """The proxy of a modelled program that executes these operations."""
+    hardware = model.hardware
+    each = {
+        name: costs.cache(size)
+        for name, size in zip(hardware.levels, hardware.cache_sizes, strict=False)
+    }
+    each[MEMORY] = costs.memory.value
+    served = {hardware.levels[0]: model.moved, **model.bytes}
+    served[MEMORY] += served.pop("written")
+    return EnergyProxy(
+        {name: served[name] * each[name] for name in hardware.levels},
+        {(op, t): many * costs.operation(op, t) for (op, t), many in sorted(counted.items())},
+        costs.name,
+    )
+
+
+def executed(code: LoopKernel) -> Executed:
+    """The operations that all work-items of a kernel execute.
+
+    Guards are taken to hold; of two branches, the one with more operations counts.
+    """
+    return in_block(code.block, math.prod(code.global_size))
+
+
+def in_block(block: Block, times: float) -> Executed:
+    """The operations of a block that all work-items together execute so many times."""
+    found: Executed = {}
+    for s in block:
+        match s:
+            case For(first=int(first)):
+                add(found, in_block(s.body, times * -(-(s.bound - first) // s.step)))
+            case For():  # it begins at an id, and all ids below the step share the iterations
+                add(found, in_block(s.body, times * s.bound / s.step))
+            case If():
+                branches = in_block(s.then, times), in_block(s.otherwise, times)
+                add(found, max(branches, key=lambda counted: sum(counted.values())))
+            case Let() | Store():
+                add(found, in_value(s.value, times))
+            case _:
+                pass
+    return found
+
+
+def in_value(value: Value, times: float) -> Executed:
+    """The operations of an expression that is evaluated so many times."""
+    found: Executed = {}
+    for part in values_in(value):
+        if isinstance(part, Operate):
+            typed = part.parts[0] if OPERATORS[part.op].truth else part
+            add(found, {(part.op, str(typed.type)): times * part.width})
+        elif isinstance(part, Dot):
+            add(found, {(op, str(part.type)): times * part.parts[0].width for op in "*+"})
+    return found
+
+
+def add(found: Executed, more: Executed) -> None:
+    """Adds counts to those found so far."""
+    for key, count in more.items():
+        found[key] = found.get(key, 0) + count
