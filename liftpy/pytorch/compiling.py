@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -22,11 +23,11 @@ MOST_SHAPES = 8
 class TorchBackend:
     """A backend of `torch.compile`, made by `lp.torch_backend`.
 
-    `subgraphs` are the functions that plans compute, in the order in which they were compiled.
+    It does not keep what it compiles: the memory of a plan is freed with the compiled function.
     """
 
     def __init__(self, plan_of: Callable[[Network], Plan], weights: Weights, torch: Any) -> None:
-        self.subgraphs: list[Subgraph] = []
+        self._made: list[weakref.ref[Subgraph]] = []
         self._weights: Weights = weights
         self._plan_of, self._torch = plan_of, torch
         for module in ("_dynamo.backends.common", "fx.passes.infra.partitioner"):
@@ -50,6 +51,11 @@ class TorchBackend:
         if any(is_symbolic(x, torch) for x in inputs):
             return torch.compiler.disable(ByShape(self, module, weights, torch))
         return self.compiled(module, inputs, weights)
+
+    @property
+    def subgraphs(self) -> list[Subgraph]:
+        """The functions that plans compute, in the order in which they were compiled."""
+        return [made for ref in self._made if (made := ref()) is not None]
 
     def compiled(self, module: Any, inputs: Sequence[Any], weights: frozenset[int]) -> Any:
         """The function for a graph with inputs of fixed shapes; `weights` are positions of these.
@@ -89,7 +95,7 @@ class TorchBackend:
                 made = Subgraph(part, name, own, self._weights, self._plan_of, torch)
                 delattr(found.module, name)
                 setattr(found.module, name, made)
-                self.subgraphs.append(made)
+                self._made.append(weakref.ref(made))
         if found.left:
             self._say(report(found))
         return found.module.forward

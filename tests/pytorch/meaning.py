@@ -28,8 +28,11 @@ def by_meaning(f, *inputs):
     """The value of a function by `torch.compile`, and the backend."""
     backend = TorchBackend(Meaning, "compared", torch)
     torch._dynamo.reset()
+    compiled = torch.compile(f, backend=backend)
     with torch.no_grad():
-        return torch.compile(f, backend=backend)(*inputs), backend
+        found = compiled(*inputs)
+    backend.compiled_function = compiled  # the backend does not keep its subgraphs
+    return found, backend
 
 
 def said(caplog):
