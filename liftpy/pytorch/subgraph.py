@@ -19,7 +19,7 @@ Weights: TypeAlias = Literal["compared", "counted"]
 """How changes of weights are noticed: by all of their bytes, or by PyTorch's counter of changes."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Held:
     """A weight as it was packed: its value, and PyTorch's tensor at that time with its stamp.
 
@@ -77,24 +77,27 @@ class Subgraph:
         """The plan, with the weights as they are now."""
         if self.plan is not None and not self._changed(tensors):
             return self.plan
-        self._held = {k: held(tensors[k]) for k in self._weights}
-        network = self._network({k: one.value for k, one in self._held.items()})
-        old = self.plan
-        self.plan = old.renewed(network.graph) if old is not None else None
-        if self.plan is None:
+        old, self.plan = self.plan, None  # unless all of this succeeds, the next call does it again
+        now = {k: held(tensors[k]) for k in self._weights}
+        network = self._network({k: one.value for k, one in now.items()})
+        made = old.renewed(network.graph) if old is not None else None
+        if made is None:
             if old is not None:
                 old.close()
-            self.plan = self._plan_of(network)
-        return self.plan
+            made = self._plan_of(network)
+        self._held, self.plan = now, made
+        return made
 
     def _changed(self, tensors: tuple[Any, ...]) -> bool:
         """Whether a weight has another value than the one that was packed."""
         for k, one in self._held.items():
-            if self._noticed == "counted" and stamp(tensors[k]) == one.stamp:
+            moved = stamp(tensors[k]) != one.stamp
+            if not moved and self._noticed == "counted":
                 continue
             if not equal(tensors[k], one.value, self._torch):
                 return True
-            self._held[k] = Held(one.value, tensors[k].detach(), stamp(tensors[k]))
+            if moved:
+                self._held[k] = Held(one.value, tensors[k].detach(), stamp(tensors[k]))
         return False
 
     def _network(self, weights: Mapping[int, Any]) -> Network:

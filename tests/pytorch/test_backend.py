@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import liftpy as lp
-from liftpy.errors import ArgumentRefused, TypeRefused
+from liftpy.errors import ArgumentRefused, MemoryRefused, TypeRefused
 from tests.plainly import building_plainly
 
 torch = pytest.importorskip("torch", reason="torch is an extra: pip install 'liftpy[torch]'")
@@ -16,7 +16,8 @@ torch = pytest.importorskip("torch", reason="torch is an extra: pip install 'lif
 from torch import nn  # noqa: E402  torch may be absent
 from torch.nn import functional as F  # noqa: E402, N812
 
-from tests.pytorch.meaning import by_meaning, said  # noqa: E402
+from liftpy.pytorch.compiling import TorchBackend  # noqa: E402
+from tests.pytorch.meaning import Meaning, by_meaning, said  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -199,6 +200,24 @@ def test_weights_that_decide_a_program_are_planned_again(runtime):
     close(compiled(x), net(x))
     after = backend.subgraphs[0].plan.graph.operations
     assert [o.program for o in before] != [o.program for o in after]
+
+
+def test_weights_are_packed_by_the_call_after_a_failure():
+    net, x, calls = Affine(), torch.randn(2, 3), []
+
+    def plan_of(network):
+        calls.append(network)
+        if len(calls) == 2:
+            raise MemoryRefused("no memory")
+        return Meaning(network)
+
+    compiled = torch.compile(net, backend=TorchBackend(plan_of, "compared", torch))
+    close(compiled(x), net(x))
+    net.weight.mul_(3)
+    with pytest.raises(MemoryRefused):
+        compiled(x)
+    close(compiled(x), net(x))
+    assert len(calls) == 3
 
 
 def test_what_a_graph_writes_is_no_constant():
