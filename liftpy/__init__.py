@@ -176,7 +176,9 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.networks.network import Network, network
     from liftpy.networks.plan import Plan, load
     from liftpy.opencl.devices import devices, find_device
-    from liftpy.pytorch import torch_function
+    from liftpy.pytorch.backend import torch_backend
+    from liftpy.pytorch.function import torch_function
+    from liftpy.pytorch.module import torch_module
     from liftpy.rewrite import strategy
     from liftpy.rewrite.rules import RULES as rules
     from liftpy.semantics.evaluate import evaluate, evaluate_at
@@ -340,7 +342,9 @@ __all__ = [
     "to_private",
     "to_storage",
     "to_streamed",
+    "torch_backend",
     "torch_function",
+    "torch_module",
     "transpose",
     "u8",
     "u16",
@@ -422,7 +426,9 @@ _HOMES = {
     "rules": "liftpy.rewrite.rules:RULES",
     "show": "liftpy.semantics.sizes:show",
     "space": "liftpy.explore.exploring:space_of",
-    "torch_function": "liftpy.pytorch:torch_function",
+    "torch_backend": "liftpy.pytorch.backend:torch_backend",
+    "torch_function": "liftpy.pytorch.function:torch_function",
+    "torch_module": "liftpy.pytorch.module:torch_module",
     "to_storage": "liftpy.semantics.storage:to_storage",
     "with_energy": "liftpy.explore.campaign.energy:with_energy",
     "with_storage": "liftpy.semantics.storage:with_storage",

@@ -151,6 +151,25 @@ class Plan:
         """
         return self.runner().run(inputs, poison=poison, on_device=on_device)
 
+    def renewed(self, graph: Graph) -> Plan | None:
+        """The plan with the constants of a graph that differs from its own in their values only.
+
+        None if the graph differs in another way. Kernels and device memory are those of this plan,
+        which ends: constants are uploaded and packed again.
+        """
+        if fixed_parts(graph) != fixed_parts(self.graph):
+            return None
+        tensors = {
+            name: tensor if tensor.value is None else graph.tensors[name]
+            for name, tensor in self.graph.tensors.items()
+        }
+        own = replace(self.graph, tensors=tensors, foreign=graph.foreign)
+        made = Plan(replace(self.data, graph=own), self._modules)
+        if self._runner is not None:
+            self._runner.renew(own)
+        made._runner, self._runner = self._runner, None
+        return made
+
     def check(
         self, inputs: Mapping[str, Any] | Sequence[Any], tolerance: float | None = None
     ) -> dict[str, float]:
@@ -244,6 +263,16 @@ class Plan:
             self._runner = None
 
 
+def fixed_parts(graph: Graph) -> Any:
+    """All that decides a plan of a graph: everything but the order and the values of constants."""
+    operations = {o.name: (o.program, o.inputs, o.outputs) for o in graph.operations}
+    tensors = {
+        name: (t.type, t.shape, t.producer, t.value is None, t.result)
+        for name, t in graph.tensors.items()
+    }
+    return operations, tensors, graph.foreign.keys(), graph.inputs, graph.outputs
+
+
 def digest(module: Module) -> str:
     """The sha256 of a module's kernels and manifest."""
     return hashlib.sha256(f"{module.source}\0{module.manifest_json()}".encode()).hexdigest()
@@ -266,9 +295,9 @@ def plan_of(
     """The fastest plan of a network within a limit; the options are first candidates by default."""
     found = planned(graph, options or firsts(device), alignment_of(device), memory_limit)
     choices = {name: chosen(one) for name, one in found.options.items()}
-    return Plan(
-        PlanData(found.graph, choices, found.layout, found.point, found.front, device, VERSION)
-    )
+    data = PlanData(found.graph, choices, found.layout, found.point, found.front, device, VERSION)
+    derived = all(one.time_ns is None for one in found.options.values())  # here, just now
+    return Plan(data, {n: one.module for n, one in found.options.items()} if derived else None)
 
 
 @entry("lp.load")

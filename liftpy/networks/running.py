@@ -84,8 +84,8 @@ class Runner:
         self._device = Resident(self._session)
         schedule = schedule_of(graph, modules, layout)
         self._tensors = schedule.tensors
-        for step in schedule.prepare:
-            self._prepare(step)
+        self._steps = schedule.prepare
+        self._prepare()
         self._parts = [(call, self._armed(call)) for call in schedule.calls]
         shared = sharing(graph, layout.alignment)
         self._readers = {
@@ -173,11 +173,22 @@ class Runner:
 
     # --- preparation ------------------------------------------------------------------------------
 
-    def _prepare(self, step: Step) -> None:
-        """Uploads or packs constants, or frees those that no run reads."""
+    def renew(self, graph: Graph) -> None:
+        """Uploads and packs the constants of a graph that differs in their values only."""
+        with self._turn:
+            self.graph = graph
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Uploads and packs constants, and frees those that no run reads."""
+        for step in self._steps:
+            self._do(step)
+
+    def _do(self, step: Step) -> None:
         match step:
             case Allocate(memory, size):
-                self._device.allocate(memory, size)
+                if not self._device.has(memory):
+                    self._device.allocate(memory, size)
             case Upload(tensor, place):
                 value = self.graph.tensors[tensor].value
                 self._device.write(place, np.ascontiguousarray(value))

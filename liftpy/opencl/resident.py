@@ -81,6 +81,10 @@ class Resident:
 
     # --- memory -----------------------------------------------------------------------------------
 
+    def has(self, memory: str) -> bool:
+        """Whether there is an allocation of this name."""
+        return memory in self._memories
+
     def allocate(self, memory: str, size: int) -> None:
         """Makes an allocation. DeviceRefused if the device has no such memory."""
         where = f"{self.device.name} ({self.device.platform})"

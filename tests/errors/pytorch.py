@@ -1,4 +1,7 @@
-"""What `lp.torch_function` refuses, with a stand-in for PyTorch: tests do not install it."""
+"""What functions, modules and backends of PyTorch refuse, with a stand-in for PyTorch.
+
+Tests do not install it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from unittest import mock
 
 import liftpy as lp
 from tests.errors.embedded import Case
+from tests.errors.plans import network
 
 
 class Tensor(SimpleNamespace):
@@ -24,12 +28,22 @@ class Function:
         return cls.forward(context, *args)
 
 
+class Module:
+    """What calls `forward`."""
+
+    def __call__(self, *args: Any) -> Any:
+        """The results of `forward`."""
+        return self.forward(*args)
+
+
 def stand_in() -> ModuleType:
     """A module with the names of PyTorch that are read before a kernel runs."""
     made = ModuleType("torch")
     made.Tensor, made.bfloat16, made.strided = Tensor, "torch.bfloat16", "torch.strided"
     made.autograd = SimpleNamespace(Function=Function)
     made.is_grad_enabled = lambda: True
+    made.nn = SimpleNamespace(Module=Module)
+    made.compiler = SimpleNamespace(disable=lambda f: f)
     return made
 
 
@@ -47,6 +61,23 @@ def called(dtype: str, wrt: str, layout: str = "torch.strided") -> Case:
     return run
 
 
+def module_of(*tensors: object) -> Case:
+    """A plan of one tensor as a module, called with these."""
+
+    def run(_folder: object) -> object:
+        with mock.patch.dict("sys.modules", torch=stand_in()), network().plan() as plan:
+            return lp.torch_module(plan)(*tensors)
+
+    return run
+
+
+def backend_with_options(_folder: object) -> object:
+    """`torch.compile` passes on the options that a user gives beside the backend."""
+    parts = ("torch._dynamo.backends.common", "torch.fx.passes.infra.partitioner")
+    with mock.patch.dict("sys.modules", dict.fromkeys(parts, stand_in()), torch=stand_in()):
+        return lp.torch_backend()(None, [], options={"db": "models.db"})
+
+
 def without_pytorch(_folder: object) -> object:
     """PyTorch is missing."""
     with mock.patch.dict("sys.modules", torch=None):
@@ -58,4 +89,9 @@ CASES: dict[str, Case] = {
     "torch_function_without_this_gradient": called("torch.float32", "y"),
     "torch_function_of_bfloat16": called("torch.bfloat16", "x"),
     "torch_function_of_a_sparse_tensor": called("torch.float32", "x", "torch.sparse_coo"),
+    "torch_module_of_too_many_tensors": module_of(Tensor(), Tensor()),
+    "torch_module_of_a_list": module_of([2.0, 3.0, 5.0]),
+    "torch_module_of_a_tensor_with_a_gradient": module_of(Tensor(requires_grad=True)),
+    "torch_backend_with_options": backend_with_options,
+    "torch_backend_with_campaigns_and_no_folder": lambda _: lp.torch_backend(samples=20),
 }

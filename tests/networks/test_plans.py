@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from liftpy.networks.options import Option, undominated
 from liftpy.networks.plan import load, plan_of
 from liftpy.networks.plan_file import FORMAT, HEADER, MAGIC
 from liftpy.networks.planning import planned
+from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 from tests.networks.models import model, node, one, value
 
@@ -142,6 +144,39 @@ def test_without_campaigns_the_first_candidates_are_planned_and_measured_later(d
     measured = plan.remeasured()
     assert measured.predicted_ns == sum(c.time_ns for c in measured.choices.values())
     assert measured.predicted_ns > 0
+
+
+def weighted(seed):
+    """A network whose weights are packed: batch normalization is joined with a convolution."""
+    rng = np.random.default_rng(seed)
+    shapes = {"w": (5, 3, 1, 1), "s": (5,), "b": (5,), "m": (5,), "v": (5,), "d": (1, 5, 5, 7)}
+    values = {name: np.abs(rng.standard_normal(n)).astype(np.float32) for name, n in shapes.items()}
+    nodes = [
+        node("Conv", "x w", "c", "conv"),
+        node("BatchNormalization", "c s b m v", "n", "norm"),
+        node("Add", "n d", "y", "sum"),
+    ]
+    made = model(nodes, [value("x", SHAPE)], [value("y", (1, 5, 5, 7))], **values)
+    return lp.network(made).joined()
+
+
+def test_a_plan_is_renewed_with_other_constants(runtime):
+    first, second = weighted(3), weighted(4)
+    plan = first.plan(device=runtime)
+    assert any(launch.phase == "prepare" for m in plan.modules.values() for launch in m.launches)
+    plan.check([X])
+    before = plan.run([X])["y"]
+    with mock.patch.object(Session, "_build", side_effect=AssertionError("a kernel is built")):
+        renewed = plan.renewed(second.graph)
+        after = renewed.run([X])["y"]
+    assert renewed.modules is plan.modules
+    assert not np.array_equal(before, after)
+    renewed.check([X])
+    np.testing.assert_array_equal(renewed.graph.constants["w"], second.graph.constants["w"])
+    assert renewed.renewed(network().graph) is None
+    again = renewed.renewed(first.graph)
+    np.testing.assert_array_equal(again.run([X])["y"], before)
+    again.close()
 
 
 def test_a_plan_of_another_driver_is_refused_or_measured_again(device, tmp_path):

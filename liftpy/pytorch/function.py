@@ -20,6 +20,7 @@ from liftpy.ir.expr import Param
 from liftpy.ir.program import Program
 from liftpy.ir.types import FLOATS, ArrayType, TupleType, Type, scalars
 from liftpy.language.entry import entry
+from liftpy.pytorch.tensors import as_array
 
 Settings: TypeAlias = Mapping[str, int | str]
 """The choices and sizes of a candidate."""
@@ -198,18 +199,3 @@ def regrouped(grouped: tuple[Any, ...], leaves: Iterator[Any]) -> Iterator[Any]:
 def copied(leaf: Any) -> Any:
     """An array of its own; numbers are returned as they are."""
     return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
-
-
-def as_array(leaf: Any, torch: Any) -> Any:
-    """A tensor as a NumPy array; other values are returned as they are."""
-    if not isinstance(leaf, torch.Tensor):
-        return leaf
-    if leaf.dtype is torch.bfloat16:
-        what = "a tensor of bfloat16 cannot be passed to a kernel"
-        why = "tensors are passed as NumPy arrays, and NumPy has no such type"
-        raise ArgumentRefused(f"{what}\n  {why}\n  pass `.float()` to a parameter of f32")
-    if leaf.layout is not torch.strided or leaf.is_meta:
-        kind = "a meta tensor, without data," if leaf.is_meta else f"a tensor of {leaf.layout}"
-        what = f"{kind} cannot be passed to a kernel"
-        raise ArgumentRefused(f"{what}\n  kernels read dense arrays\n  pass a dense tensor")
-    return leaf.detach().cpu().numpy()
