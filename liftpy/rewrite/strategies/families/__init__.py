@@ -22,6 +22,7 @@ from liftpy.rewrite.strategies.families.form import Choices, Family, Form
 from liftpy.rewrite.strategies.families.local import LOCAL
 from liftpy.rewrite.strategies.families.partial import PARTIAL
 from liftpy.rewrite.strategies.families.plain import PLAIN
+from liftpy.rewrite.strategies.families.planes import PLANES
 from liftpy.rewrite.strategies.families.rows import ROWS
 from liftpy.rewrite.strategies.families.sliced import SLICED
 from liftpy.rewrite.strategies.families.small import SMALL
@@ -61,6 +62,7 @@ FAMILIES: dict[str, Family] = {
         BLOCKED,
         COOPERATIVE,
         SLICED,
+        PLANES,
     )
 }
 

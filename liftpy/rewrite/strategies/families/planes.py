@@ -1,0 +1,105 @@
+"""`planes`: folds in passes, each over a plane of results that stay in their buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from liftpy.ir.expr import Expr
+from liftpy.ir.program import Program
+from liftpy.ir.types import ScalarType
+from liftpy.ir.walk import at
+from liftpy.primitives.vector import MAX_LANES
+from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.block import store_padding
+from liftpy.rewrite.strategies.families import direct
+from liftpy.rewrite.strategies.families.common import stored_views
+from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.lower import chain
+from liftpy.rewrite.strategies.planes import (
+    MANY,
+    NO,
+    ONE,
+    exposed_folds,
+    part_with_folds,
+    passes,
+    planes,
+)
+from liftpy.rewrite.strategies.shapes import array_type, body_of, longest, nests
+from liftpy.rewrite.strategy import Failure, Strategy, seq
+
+MOST_PASSES = 64
+"""Each pass moves all results, so longer folds are left to other families."""
+
+HELD = ((NO, ONE), (NO, MANY), ("local", ONE), ("local", MANY), ("private", ONE))
+"""Where the planes of a group or work-item are held, and how many work-items make its results."""
+
+
+@dataclass(frozen=True)
+class Planes:
+    """A stage whose result is `depth` maps around a fold, the innermost of the given length."""
+
+    program: Program
+    depth: int
+    length: int
+
+    def choices(self) -> Iterator[Choices]:
+        """How many maps are around the passes, and which memory holds the terms of a pass.
+
+        `inside=0` has a kernel for each pass. With `pad=windows`, all windows are stored in the
+        order of the passes (im2col). Otherwise the planes of a work-item or group may be copied to
+        private or local memory (`hold`).
+        """
+        body = self.program.body.body
+        for kept in range(self.depth):
+            for hold, items in HELD if kept else HELD[:1]:
+                pads = stored_views(body) if hold == NO else ("fused",)
+                words = {"pad": pads, "vector": ("no", "yes")}
+                yield from product(inside=(str(kept),), hold=(hold,), items=(items,), **words)
+
+    def inside(self, _memory: str) -> Iterator[Choices]:
+        """None: a block is in registers or is stored once."""
+        yield from ()
+
+    def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """The width of vectors."""
+        if choices["vector"] == "no":
+            return ()
+        most = min(self.length, MAX_LANES)
+        return (Parameter("v", 2, most, "vector width over the innermost map"),)
+
+    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+        """`planes`, with the padded input or its windows stored, or not."""
+        width = sizes["v"].nat if sizes else None
+        made = planes(int(choices["inside"]), choices["hold"], choices["items"], width)
+        return seq(made, store_padding(choices["pad"]))
+
+
+def match(program: Program) -> Planes | str:
+    """The maps and folds that make the result, if no register block of `direct` does."""
+    if not isinstance(direct.match(program), str):
+        return "`direct` applies, which is better"
+    result = exposed_folds()(program.body.body)
+    path = None if isinstance(result, Failure) else part_with_folds(result.expr)
+    if path is None or isinstance(result, Failure):
+        return "no map of folds makes the result"
+    part = at(result.expr, path)
+    if passes(part) > MOST_PASSES:
+        return f"its folds have more than {MOST_PASSES} steps"
+    return form_of(program, part)
+
+
+def form_of(program: Program, part: Expr) -> Planes | str:
+    """The form of a part that maps and folds make."""
+    paths = [*chain(nests(part))]
+    innermost = at(part, paths[-1])
+    if not isinstance(body_of(innermost).type, ScalarType):
+        return "its folds make tuples or arrays"
+    if isinstance(planes(0)(program.body.body), Failure):
+        return "its maps and folds cannot be exchanged"
+    return Planes(program, len(paths), longest(array_type(innermost)))
+
+
+PLANES = Family(
+    "planes", "folds in passes over planes of results in their buffer", match, if_named=True
+)
