@@ -69,7 +69,7 @@ FAMILIES: dict[str, Family] = {
 CHOICES = (
     f"{FAMILY} bins pad level lanes loops tail stores rows map flat vector arrays passes inside "
     "hold items form strided stage coalesce unroll sums stationary sets winograd "
-    "winograd_points chunks buffers"
+    "winograd_points axes chunks buffers"
 )
 SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns gap"
 SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())
