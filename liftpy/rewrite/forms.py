@@ -37,8 +37,9 @@ def partitions(program: Program, bank: Bank = USUAL) -> tuple[Partition, ...]:
 
     At most one of the cuts fused into a stage may have elements that its reader computes more than
     once. Forms that store values in the types that the program declares follow, and forms that
-    fold windows one axis after the other. Forms of the program by the F(m, r) of a bank come last; their cuts are all stored, or the transformed tiles
-    and the products of all correlations are held.
+    fold windows one axis after the other. Forms of the program by the F(m, r) of a bank come last;
+    their cuts are all stored, or the transformed tiles and the products of all correlations are
+    held.
     ConstraintRefused for a program with open sizes: the choices depend on their numbers.
     """
     return tuple(in_turn(program, bank))

@@ -12,6 +12,7 @@ windows that contain the row.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
@@ -111,10 +112,15 @@ def inside_transpose(expr: Expr) -> Result:
     return seq(rule("map_map_of_transpose"), at_path((0,), rule("map_fusion")))(expr)
 
 
+@cache
+def joined_last() -> Strategy:
+    """`map(f)(transpose(join(rows)))` as `map(f . join)`, so that folds of `f` become nested."""
+    return seq(at_path((0,), rule("transpose_of_join")), rule("map_fusion"))
+
+
 def channels_first(expr: Expr) -> Result:
     """`map(fold)(transpose(join(window)))`, with the folds of each row inside the transpose."""
-    apart = seq(at_path((0,), rule("transpose_of_join")), rule("map_fusion"))
-    joined = apart(expr)
+    joined = joined_last()(expr)
     if isinstance(joined, Failure):
         return joined
     element = parameter(joined.expr)
@@ -126,7 +132,7 @@ def channels_first(expr: Expr) -> Result:
         rule("map_fission", {"g": (*path, 1)}),
         at_path((0,), inside_transpose),
     )
-    return seq(apart, rows)(expr)
+    return seq(joined_last(), rows)(expr)
 
 
 def fold_of(expr: Expr, source: Callable[[Expr], bool]) -> Path | None:

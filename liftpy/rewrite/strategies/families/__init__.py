@@ -28,6 +28,7 @@ from liftpy.rewrite.strategies.families.sliced import SLICED
 from liftpy.rewrite.strategies.families.small import SMALL
 from liftpy.rewrite.strategies.families.staged import STAGED
 from liftpy.rewrite.strategies.families.tiled import TILED
+from liftpy.rewrite.strategies.families.unshared import UNSHARED
 from liftpy.rewrite.strategies.lower import plain
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
@@ -63,6 +64,7 @@ FAMILIES: dict[str, Family] = {
         COOPERATIVE,
         SLICED,
         PLANES,
+        UNSHARED,
     )
 }
 
