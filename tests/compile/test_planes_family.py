@@ -120,11 +120,15 @@ def test_the_passes_read_held_windows(hold: str) -> None:
     assert ("__local" in copied) == (hold == "local")
 
 
-def test_stored_windows_are_in_the_order_of_the_passes() -> None:
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("largest, channels last", "[9][4][5][4]f32"), ("channels first", "[9][3][4][5]f32")],
+)
+def test_stored_windows_are_in_the_order_of_the_passes(name: str, shape: str) -> None:
     """A pass reads a plane of the windows from its beginning to its end."""
-    made = compiled("largest, channels last", inside="0", pad="windows")
+    made = compiled(name, inside="0", pad="windows")
     windows = made.chain.run[0].writes
-    assert [str(length) for length in windows.type.shape] == ["9", "4", "5", "4"]
+    assert str(windows.type) == shape
     assert [k.reads for k in made.chain.run[1:]] == [(windows,)] * 9
 
 

@@ -37,6 +37,7 @@ c = ValueVar("c")
 xs, ys, xss = array("xs", T, n), array("ys", U, n), array("xss", T, n, m)
 f, g, h = unknown("f", U), unknown("g", V), unknown("h", U)
 ds, js = array("ds", T, m), array("js", U, size)
+windows_apart = array("xss", T, m, size)
 
 SLIDE_TILING = Rule(
     "slide_tiling",
@@ -72,6 +73,22 @@ OVERLAPS_OF_REPEATS = Rule(
         "w",
     ),
     assuming=(Assumption("annihilates", "h", "c"),),
+)
+
+OVERLAPS_APART = Rule(
+    "overlaps_apart",
+    "slide",
+    overlaps(n, step, c, windows_apart),
+    split(
+        1,
+        pad(
+            0,
+            n - m * step,
+            c,
+            join(fmap(lambda w: pad(0, step - size, c, w), windows_apart, "w")),
+        ),
+    ),
+    where=(at_most(size, step),),
 )
 
 SLIDE_OF_MAP = Rule(
@@ -221,6 +238,7 @@ RULES = (
     SLIDE_TILING,
     OVERLAPS_OF_MAPS,
     OVERLAPS_OF_REPEATS,
+    OVERLAPS_APART,
     SLIDE_OF_MAP,
     MAP_MAP_OF_SLIDE,
     MAP_TRANSPOSE_OF_SLIDE,

@@ -119,8 +119,8 @@ def exchanged() -> Strategy:
     return seq(rule("map_reduce_interchange"), at_path((START,), constant), clean(), inside)
 
 
-def in_planes(kept: int, width: NatLike | None) -> Strategy:
-    """Exchange maps of folds, but the outermost `kept`, with the folds.
+def in_planes(kept: int, width: NatLike | None = None) -> Strategy:
+    """Exchange maps of folds, but the outermost `kept`, with the folds; nested folds become one.
 
     With a width, the innermost map of a step is in vectors.
     """
@@ -129,9 +129,10 @@ def in_planes(kept: int, width: NatLike | None) -> Strategy:
         paths = [*chain(nests(expr))]
         if len(paths) <= kept:
             return Failure("in_planes", f"there are no more than {kept} maps")
+        one = at_path((*paths[-1], 1), attempt(normalize(rule("reduce_of_reduce"))))
         exchange = [at_path(path, exchanged()) for path in reversed(paths[kept:])]
         vectors = identity if width is None else at_step(paths[kept], in_vectors(width))
-        return seq(*exchange, vectors)(expr)
+        return seq(one, *exchange, vectors)(expr)
 
     return run
 

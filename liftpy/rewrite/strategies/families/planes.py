@@ -13,19 +13,21 @@ from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import store_padding
 from liftpy.rewrite.strategies.families import direct
-from liftpy.rewrite.strategies.families.common import stored_views
+from liftpy.rewrite.strategies.families.common import paddings, stored_views
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.lower import chain
 from liftpy.rewrite.strategies.planes import (
     MANY,
     NO,
     ONE,
+    SOURCE,
     exposed_folds,
+    in_planes,
     part_with_folds,
     passes,
     planes,
 )
-from liftpy.rewrite.strategies.shapes import array_type, body_of, longest, nests
+from liftpy.rewrite.strategies.shapes import array_type, body_of, is_windows, longest, nests
 from liftpy.rewrite.strategy import Failure, Strategy, seq
 
 MOST_PASSES = 64
@@ -37,11 +39,15 @@ HELD = ((NO, ONE), (NO, MANY), ("local", ONE), ("local", MANY), ("private", ONE)
 
 @dataclass(frozen=True)
 class Planes:
-    """A stage whose result is `depth` maps around a fold, the innermost of the given length."""
+    """A stage whose result is `depth` maps around a fold, the innermost of the given length.
+
+    `windows` says whether all terms, in the order of the passes, are a view of windows.
+    """
 
     program: Program
     depth: int
     length: int
+    windows: bool
 
     def choices(self) -> Iterator[Choices]:
         """How many maps are around the passes, and which memory holds the terms of a pass.
@@ -50,12 +56,18 @@ class Planes:
         order of the passes (im2col). Otherwise the planes of a work-item or group may be copied to
         private or local memory (`hold`).
         """
-        body = self.program.body.body
         for kept in range(self.depth):
             for hold, items in HELD if kept else HELD[:1]:
-                pads = stored_views(body) if hold == NO else ("fused",)
+                pads = self.pads(kept) if hold == NO else ("fused",)
                 words = {"pad": pads, "vector": ("no", "yes")}
                 yield from product(inside=(str(kept),), hold=(hold,), items=(items,), **words)
+
+    def pads(self, kept: int) -> tuple[str, ...]:
+        """The words of the choice `pad` with this many maps around the passes."""
+        body = self.program.body.body
+        if kept:
+            return stored_views(body)
+        return (*paddings(body), "windows") if self.windows else paddings(body)
 
     def inside(self, _memory: str) -> Iterator[Choices]:
         """None: a block is in registers or is stored once."""
@@ -95,9 +107,11 @@ def form_of(program: Program, part: Expr) -> Planes | str:
     innermost = at(part, paths[-1])
     if not isinstance(body_of(innermost).type, ScalarType):
         return "its folds make tuples or arrays"
-    if isinstance(planes(0)(program.body.body), Failure):
+    whole = in_planes(0)(part)
+    if isinstance(whole, Failure):
         return "its maps and folds cannot be exchanged"
-    return Planes(program, len(paths), longest(array_type(innermost)))
+    windows = is_windows(at(whole.expr, (SOURCE,)))
+    return Planes(program, len(paths), longest(array_type(innermost)), windows)
 
 
 PLANES = Family(
