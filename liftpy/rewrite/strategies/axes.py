@@ -89,11 +89,11 @@ def rows_first(expr: Expr) -> Result:
 
 def is_columns(expr: Expr) -> bool:
     """Whether an expression is a map over a transposed map."""
-    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Map):
-        return False
-    source = expr.args[0]
-    columns = isinstance(source, FunCall) and isinstance(source.fun, Transpose)
-    return columns and isinstance(source.args[0], FunCall) and isinstance(source.args[0].fun, Map)
+    match expr:
+        case FunCall(Map(), (FunCall(Transpose(), (FunCall(Map(), _),)),)):
+            return True
+        case _:
+            return False
 
 
 def windows_first(expr: Expr) -> Result:
