@@ -189,8 +189,8 @@ DROP_OF_TRANSPOSE = Rule(
 
 MAP_OF_REPEAT = Rule("map_of_repeat", "parts", fmap(f, repeat(n, v)), repeat(n, f(v)))
 
-MAP_OF_CONSTANT = Rule(
-    "map_of_constant",
+MAP_AS_REPEAT = Rule(
+    "map_as_repeat",
     "parts",
     fmap(lambda _: w, xs),
     repeat(n, w),
@@ -281,7 +281,7 @@ RULES = (
     TRANSPOSE_OF_TAKE,
     DROP_OF_TRANSPOSE,
     MAP_OF_REPEAT,
-    MAP_OF_CONSTANT,
+    MAP_AS_REPEAT,
     SPLIT_OF_REPEAT,
     TRANSPOSE_OF_REPEATS,
     MAP_OF_GENERATE,

@@ -37,7 +37,7 @@ c = ValueVar("c")
 xs, ys, xss = array("xs", T, n), array("ys", U, n), array("xss", T, n, m)
 f, g, h = unknown("f", U), unknown("g", V), unknown("h", U)
 ds, js = array("ds", T, m), array("js", U, size)
-windows_apart = array("xss", T, m, size)
+windows_apart = array("xss", T, Slide(size, step).windows(n), size)
 
 SLIDE_TILING = Rule(
     "slide_tiling",
@@ -83,7 +83,7 @@ OVERLAPS_APART = Rule(
         1,
         pad(
             0,
-            n - m * step,
+            n - Slide(size, step).windows(n) * step,
             c,
             join(fmap(lambda w: pad(0, step - size, c, w), windows_apart, "w")),
         ),

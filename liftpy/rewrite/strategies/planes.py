@@ -115,7 +115,7 @@ def exchanged() -> Strategy:
         again = maps_over(is_reduce)(body_of(expr))
         return at_path((STEP,), exchanged())(expr) if again else Success(expr)
 
-    constant = attempt(normalize(rule("map_of_constant")))
+    constant = attempt(normalize(rule("map_as_repeat")))
     return seq(rule("map_reduce_interchange"), at_path((START,), constant), clean(), inside)
 
 
