@@ -131,7 +131,7 @@ def possible(rule: Rule) -> bool:
     rule, _ = with_permutations(rule)
     assumed, measured = hypotheses(rule), lengths(rule)
     return any(
-        hold(assumed, at) and any(length.value(at) > 8 for length in measured)
+        any(length.value(at) > 8 for length in measured) and hold(assumed, at)
         for at in assignments(variables(rule))
     )
 

@@ -37,7 +37,8 @@ c = ValueVar("c")
 xs, ys, xss = array("xs", T, n), array("ys", U, n), array("xss", T, n, m)
 f, g, h = unknown("f", U), unknown("g", V), unknown("h", U)
 ds, js = array("ds", T, m), array("js", U, size)
-windows_apart = array("xss", T, Slide(size, step).windows(n), size)
+apart = var("step", 1)
+windows_apart = array("xss", T, Slide(size, apart).windows(n), size)
 
 SLIDE_TILING = Rule(
     "slide_tiling",
@@ -78,17 +79,17 @@ OVERLAPS_OF_REPEATS = Rule(
 OVERLAPS_APART = Rule(
     "overlaps_apart",
     "slide",
-    overlaps(n, step, c, windows_apart),
+    overlaps(n, apart, c, windows_apart),
     split(
         1,
         pad(
             0,
-            n - Slide(size, step).windows(n) * step,
+            n - Slide(size, apart).windows(n) * apart,
             c,
-            join(fmap(lambda w: pad(0, step - size, c, w), windows_apart, "w")),
+            join(fmap(lambda w: pad(0, apart - size, c, w), windows_apart, "w")),
         ),
     ),
-    where=(at_most(size, step),),
+    where=(at_most(size, apart),),
 )
 
 SLIDE_OF_MAP = Rule(
