@@ -28,7 +28,6 @@ from liftpy.primitives.lowered import (
     MapSeqUnroll,
     MapVec,
     MapWrg,
-    ReduceInPlace,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceVec,
@@ -408,19 +407,6 @@ def reduce_seq_unroll(f: Callee, init: Start) -> Section:
     10
     """
     return reduction(ReduceSeqUnroll, f, init)
-
-
-@word(ReduceInPlace)
-def reduce_in_place(f: Callee, init: Start) -> Section:
-    """Runs `lp.reduce` in passes over an accumulator that stays in the memory of the result.
-
-    >>> rows = lp.iota(6) >> lp.split(3)
-    >>> added = lp.map_seq(lambda total, x: total + x)
-    >>> sums = lp.reduce_in_place(lambda a, row: lp.zip(a, row) >> added, lp.iota(3))
-    >>> lp.evaluate(rows >> sums).tolist()
-    [3, 6, 9]
-    """
-    return reduction(ReduceInPlace, f, init)
 
 
 @word(ReduceVec)
