@@ -17,7 +17,7 @@ from functools import cache
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import NatLike
-from liftpy.ir.walk import Path, at
+from liftpy.ir.walk import Path, at, every_part
 from liftpy.primitives import Layout
 from liftpy.rewrite.strategies.epilogue import apart, inner_apart
 from liftpy.rewrite.strategies.lower import (
@@ -90,13 +90,24 @@ def is_stored_in_place(expr: Expr, path: Path) -> bool:
     Each of its elements must have a place, so the inverse of no layout adds elements.
     """
     while path:
-        if not isinstance(expr, FunCall) or not isinstance(expr.fun, Layout) or path[0]:
+        if not isinstance(expr, FunCall) or not isinstance(expr.fun, Layout):
+            return False
+        if len(expr.args) > 1:
             return False
         inverse = expr.fun.inverse(expr.args[0].type)
         if not isinstance(inverse, Layout) or inverse.constants():
             return False
         expr, path = expr.args[0], path[1:]
     return True
+
+
+def reads_no_folds(fold: Expr) -> bool:
+    """Whether a fold, whose step may be a fold again, reads nothing that is folded itself."""
+    while isinstance(fold, FunCall) and is_reduce(fold):
+        if any(map(is_reduce, every_part(fold.args[SOURCE]))):
+            return False
+        fold = body_of(fold)
+    return not any(map(is_reduce, every_part(fold)))
 
 
 def passes(expr: Expr) -> int:
@@ -131,17 +142,28 @@ def in_planes(kept: int, width: NatLike | None = None) -> Strategy:
             return Failure("in_planes", f"there are no more than {kept} maps")
         one = at_path((*paths[-1], 1), attempt(normalize(rule("reduce_of_reduce"))))
         exchange = [at_path(path, exchanged()) for path in reversed(paths[kept:])]
-        vectors = identity if width is None else at_step(paths[kept], in_vectors(width))
+        vectors = is_plane if width is None else in_vectors(width)
+        vectors = at_step(paths[kept], vectors)
         return seq(one, *exchange, vectors)(expr)
 
     return run
+
+
+NO_PLANE = Failure("in_planes", "no map over a plane makes the step")
+
+
+def is_plane(expr: Expr) -> Result:
+    """Succeed if a map makes the step of a fold."""
+    return Success(expr) if nests(expr) else NO_PLANE
 
 
 def in_vectors(width: NatLike) -> Strategy:
     """Put the innermost of nested maps in vectors."""
 
     def run(expr: Expr) -> Result:
-        return at_path([*chain(nests(expr))][-1], rule("vectorize_map", v=width))(expr)
+        paths = [*chain(nests(expr))]
+        vectors = rule("vectorize_map", v=width)
+        return at_path(paths[-1], vectors)(expr) if paths else NO_PLANE
 
     return run
 
@@ -184,7 +206,10 @@ def with_levels(kept: int, hold: str, items: str) -> Strategy:
     """
 
     def run(expr: Expr) -> Result:
-        fold = ([*chain(nests(expr))][kept - 1] + (1,)) if kept else ()
+        around = [*chain(nests(expr))]
+        if len(around) < kept:
+            return Failure("with_levels", f"fewer than {kept} maps are around the folds")
+        fold = (*around[kept - 1], 1) if kept else ()
         copies = "map_to_lcl_0" if items == MANY else "map_to_seq"
         terms = identity if hold == NO else at_path((*fold, SOURCE), held(hold, copies))
         if kept == 0:

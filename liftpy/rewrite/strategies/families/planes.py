@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.ir.expr import Expr
+from liftpy.ir.nat import var
 from liftpy.ir.program import Program
 from liftpy.ir.types import ScalarType
 from liftpy.ir.walk import at
@@ -26,9 +27,19 @@ from liftpy.rewrite.strategies.planes import (
     part_with_folds,
     passes,
     planes,
+    reads_no_folds,
+    with_levels,
 )
-from liftpy.rewrite.strategies.shapes import array_type, body_of, is_windows, longest, nests
-from liftpy.rewrite.strategy import Failure, Strategy, seq
+from liftpy.rewrite.strategies.shapes import (
+    array_type,
+    body_of,
+    folds_arrays,
+    is_one_kernel,
+    is_windows,
+    longest,
+    nests,
+)
+from liftpy.rewrite.strategy import Failure, Strategy, Success, seq
 
 MOST_PASSES = 64
 """Each pass moves all results, so longer folds are left to other families."""
@@ -41,13 +52,16 @@ HELD = ((NO, ONE), (NO, MANY), ("local", ONE), ("local", MANY), ("private", ONE)
 class Planes:
     """A stage whose result is `depth` maps around a fold, the innermost of the given length.
 
-    `windows` says whether all terms, in the order of the passes, are a view of windows.
+    `windows` says whether all terms, in the order of the passes, are a view of windows; `kept` has
+    the numbers of maps that may be around the passes. Terms that are folds have no `vectors`.
     """
 
     program: Program
     depth: int
     length: int
     windows: bool
+    kept: tuple[int, ...]
+    vectors: bool
 
     def choices(self) -> Iterator[Choices]:
         """How many maps are around the passes, and which memory holds the terms of a pass.
@@ -56,10 +70,10 @@ class Planes:
         order of the passes (im2col). Otherwise the planes of a work-item or group may be copied to
         private or local memory (`hold`).
         """
-        for kept in range(self.depth):
+        for kept in self.kept:
             for hold, items in HELD if kept else HELD[:1]:
                 pads = self.pads(kept) if hold == NO else ("fused",)
-                words = {"pad": pads, "vector": ("no", "yes")}
+                words = {"pad": pads, "vector": ("no", "yes") if self.vectors else ("no",)}
                 yield from product(inside=(str(kept),), hold=(hold,), items=(items,), **words)
 
     def pads(self, kept: int) -> tuple[str, ...]:
@@ -91,11 +105,15 @@ def match(program: Program) -> Planes | str:
     """The maps and folds that make the result, if no register block of `direct` does."""
     if not isinstance(direct.match(program), str):
         return "`direct` applies, which is better"
+    if folds_arrays(program.body.body):
+        return "it folds arrays"
     result = exposed_folds()(program.body.body)
     path = None if isinstance(result, Failure) else part_with_folds(result.expr)
     if path is None or isinstance(result, Failure):
         return "no map of folds makes the result"
     part = at(result.expr, path)
+    if not is_one_kernel(part):
+        return "what it folds needs kernels of its own"
     if passes(part) > MOST_PASSES:
         return f"its folds have more than {MOST_PASSES} steps"
     return form_of(program, part)
@@ -107,11 +125,20 @@ def form_of(program: Program, part: Expr) -> Planes | str:
     innermost = at(part, paths[-1])
     if not isinstance(body_of(innermost).type, ScalarType):
         return "its folds make tuples or arrays"
+    kept = tuple(k for k in range(len(paths)) if not isinstance(levels(k)(part), Failure))
     whole = in_planes(0)(part)
-    if isinstance(whole, Failure):
+    if not kept:
         return "its maps and folds cannot be exchanged"
-    windows = is_windows(at(whole.expr, (SOURCE,)))
-    return Planes(program, len(paths), longest(array_type(innermost)), windows)
+    windows = isinstance(whole, Success) and is_windows(at(whole.expr, (SOURCE,)))
+    lanes = in_planes(kept[0], var("v", 2, MAX_LANES))(part)
+    vectors = reads_no_folds(body_of(innermost)) and not isinstance(lanes, Failure)
+    length = longest(array_type(innermost))
+    return Planes(program, len(paths), length, windows, kept, vectors)
+
+
+def levels(kept: int) -> Strategy:
+    """The passes of a part, with levels."""
+    return seq(in_planes(kept), with_levels(kept, NO, ONE))
 
 
 PLANES = Family(

@@ -10,7 +10,8 @@ from liftpy.rewrite.strategies.families import direct
 from liftpy.rewrite.strategies.families.common import outer_length, stored_views, with_epilogues
 from liftpy.rewrite.strategies.families.direct import Block, Direct
 from liftpy.rewrite.strategies.families.form import Family
-from liftpy.rewrite.strategies.shapes import body_of, is_folded, nests, paths_of
+from liftpy.rewrite.strategies.planes import reads_no_folds
+from liftpy.rewrite.strategies.shapes import body_of, is_folded, nests, outer_reductions, paths_of
 from liftpy.rewrite.strategy import Failure, at_path, attempt, outermost
 
 
@@ -31,6 +32,9 @@ def match(program: Program) -> Direct | str:
     if isinstance(at_path(path, group_maps(is_folded, *BLOCK))(body), Failure):
         return "its maps cannot be cut into blocks"
     block = at(body, path)
+    reductions = outer_reductions(body_of(body_of(block)))
+    if not all(reads_no_folds(at(body_of(body_of(block)), r)) for r in reductions):
+        return "its folds read other folds"
     lengths = outer_length(body_of(block)), outer_length(block)
     pads = stored_views(body)
     return Direct(program, (Block((), nested, *lengths, None, pads, nested=False, integers=0),))
