@@ -90,14 +90,14 @@ def is_stored_in_place(expr: Expr, path: Path) -> bool:
     Each of its elements must have a place, so the inverse of no layout adds elements.
     """
     while path:
-        if not isinstance(expr, FunCall) or not isinstance(expr.fun, Layout):
-            return False
-        if len(expr.args) > 1:
-            return False
-        inverse = expr.fun.inverse(expr.args[0].type)
+        match expr:
+            case FunCall(Layout() as layout, (source,)):
+                inverse = layout.inverse(source.type)
+            case _:
+                return False
         if not isinstance(inverse, Layout) or inverse.constants():
             return False
-        expr, path = expr.args[0], path[1:]
+        expr, path = source, path[1:]
     return True
 
 
