@@ -62,6 +62,7 @@ def perceptron(x: Array, w: Array, u: Array, last: Array) -> Array:
 #: The examples that are built-in programs of these names, written as text.
 BUILT_IN: dict[str, str] = {
     "acoustic.lift": "stencil/acoustic/5x7x3",
+    "argmax_pool.lift": "pool/argmax/5x7x3x3x2",
     "asum.lift": "asum/101",
     "atax.lift": "atax/7x13",
     "average_pool.lift": "pool/average/7x11x3x2x2",
@@ -69,6 +70,7 @@ BUILT_IN: dict[str, str] = {
     "blackscholes.lift": "blackscholes/23",
     "depthwise.lift": "convolution/depthwise/31x37x5x3x1",
     "dilated.lift": "convolution/dilated/11x13x3x5x3x2",
+    "dilated_pool.lift": "pool/dilated/7x9x3x2x2x3",
     "dot.lift": "dot/1009",
     "gaussian.lift": "stencil/gaussian5x5/7x11",
     "gemm.lift": "gemm/7x11x5",
@@ -80,11 +82,13 @@ BUILT_IN: dict[str, str] = {
     "heat7.lift": "stencil/heat7/5x7x3",
     "hotspot.lift": "stencil/hotspot/61x67",
     "hotspot3d.lift": "stencil/hotspot3d/5x7x3",
+    "inside_pool.lift": "pool/inside/5x7x3x3x2",
     "jacobi.lift": "stencil/jacobi5/61x67",
     "jacobi13.lift": "stencil/jacobi13/5x7x3",
     "jacobi7.lift": "stencil/jacobi7/5x7x3",
     "jacobi9.lift": "stencil/jacobi9/7x11",
     "kmeans.lift": "kmeans/211x7x5",
+    "l2_pool.lift": "pool/l2/5x7x3x3x2",
     "matmul.lift": "matmul/64x48x80",
     "matvec.lift": "matvec/61x67",
     "max_pool.lift": "pool/max/31x37x5x3x2",
@@ -96,6 +100,7 @@ BUILT_IN: dict[str, str] = {
     "poisson.lift": "stencil/poisson19/5x7x3",
     "scal.lift": "scal/101",
     "separable.lift": "stencil/separable/7x11x5",
+    "shared_pool.lift": "pool/shared/5x7x3x3x2",
     "srad.lift": "stencil/srad/7x11",
     "srad2.lift": "stencil/srad2/7x11",
     "srad_step.lift": "stencil/sradstep/7x11",
@@ -223,7 +228,7 @@ def test_an_example_is_right(runtime: Device, file: str, kept: Path) -> None:
 
 def agrees(got: Any, expected: Any, what: object) -> None:
     """Whole numbers are equal, others near."""
-    if isinstance(expected, tuple):
+    if isinstance(got, tuple):
         for part, of in zip(got, expected, strict=True):
             agrees(part, of, what)
         return

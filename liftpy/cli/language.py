@@ -87,7 +87,7 @@ def show_stage(
     if stage == "constraints" and size_ranges(source):
         tell({"obligations": conditions, "skeletons": []}, conditions)
         return
-    space = space_of(source, device_or_default(device), **bounds)
+    space = space_of(source, device_or_default(device), settings=given, **bounds)
     if stage == "constraints":
         choices = {name: value for name, value in given.items() if name in space.choices}
         chosen = space.choosing(choices)

@@ -44,6 +44,7 @@ from liftpy.primitives import (
     AnyScan,
     AsScalar,
     MapSeqUnroll,
+    ReduceInPlace,
     ReduceSeqUnroll,
     SlideSeq,
     ToLocal,
@@ -351,6 +352,8 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
         return sum_of(statements(child) for child in children(expr))
     own = ZERO
     match expr.fun:
+        case ReduceInPlace():
+            pass
         case AnyReduce() as fun:
             init, xs = expr.args
             update = values(expr.type).exact_div(lanes(fun.f.body))

@@ -39,6 +39,7 @@ from liftpy.primitives import (
     MapSeqUnroll,
     MapWrg,
     MemoryPrimitive,
+    ReduceInPlace,
     ReduceSeqUnroll,
     ReduceVec,
     Slide,
@@ -70,7 +71,8 @@ class Length(Blocks):
         """The number of statements of a kernel."""
         self.begin()
         env: Env = {p: self.memory(p.type, "load", p.name) for p in reads}
-        self.generate(body, env, self.memory(writes.type, "global", writes.name))
+        dest = self.memory(writes.type, "global", writes.name)
+        self.generate(body, {**env, writes: dest}, dest)
         return self.frame.total()
 
     # --- values ---
@@ -179,6 +181,8 @@ class Length(Blocks):
                     lambda i: self.generate(fun.f.body, self.inner(fun.f, env, source[i]), dest[i]),
                     unroll=is_private(dest),
                 )
+            case FunCall(ReduceInPlace() as fun, (init, xs)):
+                self.in_passes(fun, init, xs, env, dest)
             case FunCall(AnyReduce() as fun, (init, xs)):
                 self.fold(fun.f, init, xs, env, dest, unroll=isinstance(fun, ReduceSeqUnroll))
             case FunCall(AnyScan() as fun, (init, xs)):
@@ -271,6 +275,17 @@ class Length(Blocks):
             self.kept(f, made.type, own)
 
         self.sequential(array_of("reduce", xs.type).length, step, unroll=unroll)
+
+    def in_passes(self, fun: AnyReduce, init: Expr, xs: Expr, env: Env, dest: Value) -> None:
+        """A fold in memory: its first pass, and a loop for the others."""
+        source = self.view(xs, env)
+
+        def update(old: Value, k: Nat) -> None:
+            self.generate(fun.f.body, self.inner(fun.f, env, old, source[k]), dest)
+
+        self.generate(init, env, dest)
+        update(dest, ZERO)
+        self.sequential(array_of(fun.name, xs.type).length, lambda k: update(dest, k))
 
     def step(self, f: Lambda, env: Env, t: Type, held: Value, dest: Value, *more: Value) -> None:
         """A step of a fold; if it overwrites a value that it still reads, its result is copied."""

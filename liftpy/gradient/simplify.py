@@ -50,6 +50,7 @@ INWARD = (
     "reduce_of_reorder",
     "crop_of_map",
     "crop_of_slide",
+    "overlaps_apart",
     "overlaps_of_maps",
     "split_of_repeat",
     "transpose_of_repeats",

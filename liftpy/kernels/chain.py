@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from liftpy.errors import InternalError, TypeRefused
-from liftpy.ir.call import FunCall, apply, call, substitute_lambda
+from liftpy.ir.call import FunCall, apply, call, substitute, substitute_lambda
 from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda
-from liftpy.ir.nat import ZERO, Nat
+from liftpy.ir.nat import ZERO, Nat, nat
 from liftpy.ir.primitive import function_of
 from liftpy.ir.types import ArrayType, Type, size_bytes
 from liftpy.ir.walk import bound_names, children, every_part, lambda_of, with_child
 from liftpy.kernels.launch import PARALLEL, Demand, demand
-from liftpy.primitives import IterateSeq, ToGlobal, ToStreamed
+from liftpy.primitives import Drop, IterateSeq, Join, ReduceInPlace, Take, ToGlobal, ToStreamed
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.work import computes
 
@@ -33,8 +33,9 @@ Result: TypeAlias = "Param | tuple[Result, ...]"
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel: the buffer it writes, the expression it computes, the buffers it reads.
+    """One kernel: the buffer it writes, the expression it computes, the other buffers it reads.
 
+    A kernel that `updates` reads the buffer that it writes: for each element, the element itself.
     `scratch` lists the values that a work-item holds in global memory, each with its buffer. The
     buffer has an element for each work-item; dimension 0 varies fastest.
     """
@@ -46,6 +47,11 @@ class Kernel:
     phase: Phase
     demand: Demand
     scratch: tuple[tuple[FunCall, Param], ...] = ()
+
+    @property
+    def updates(self) -> bool:
+        """Whether the kernel reads the buffer that it writes."""
+        return self.writes in self.body.free
 
     @property
     def buffers(self) -> tuple[Param, ...]:
@@ -127,7 +133,7 @@ def chain(program: LoweredProgram, result: str = "output") -> Chain:
     tail = cutter.tail(body)
     made, tails = _results(tail, result, cutter)
     results = {out for out, _ in tails}
-    produced: list[tuple[Param, Expr]] = [*cutter.cuts, *tails]
+    produced = _in_results([*cutter.cuts, *tails], cutter.partial, tails)
 
     prepared = {p for p in program.params if p.name in program.constants}
     phases: dict[Param, Phase] = {}
@@ -139,7 +145,7 @@ def chain(program: LoweredProgram, result: str = "output") -> Chain:
     ordered = sorted(produced, key=lambda pair: phases[pair[0]] == "run")
     kernels: list[Kernel] = []
     for number, (out, body) in enumerate(ordered):
-        reads = tuple(sorted(body.free, key=lambda p: p.name))
+        reads = tuple(sorted(body.free - {out}, key=lambda p: p.name))
         asked = demand(body)
         scratch = tuple((e, cutter.for_each(e.type, asked.items)) for e in asked.scratch)
         name = f"k{number}_{out.name}"
@@ -153,14 +159,20 @@ MOST_STEPS = 1000
 
 def is_iteration(expr: Expr) -> bool:
     """Whether an expression iterates kernels: the iterated function has parallel maps."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, IterateSeq) and has_levels(expr.fun.f)
+
+
+def is_in_passes(expr: Expr) -> bool:
+    """Whether each pass of a fold in place is a kernel: its function has parallel maps."""
     return (
-        isinstance(expr, FunCall)
-        and isinstance(expr.fun, IterateSeq)
-        and any(
-            isinstance(part, FunCall) and isinstance(part.fun, PARALLEL)
-            for part in every_part(expr.fun.f.body)
-        )
+        isinstance(expr, FunCall) and isinstance(expr.fun, ReduceInPlace) and has_levels(expr.fun.f)
     )
+
+
+def has_levels(f: Lambda) -> bool:
+    """Whether a function contains parallel maps."""
+    parts = every_part(f.body)
+    return any(isinstance(part, FunCall) and isinstance(part.fun, PARALLEL) for part in parts)
 
 
 def unstored(expr: Expr) -> Expr:
@@ -187,6 +199,15 @@ def _results(tail: Expr, name: str, cutter: _Cutter) -> tuple[Result, list[tuple
     return tuple(part for part, _ in parts), [pair for _, pairs in parts for pair in pairs]
 
 
+def _in_results(
+    produced: list[tuple[Param, Expr]], partial: set[Param], tails: list[tuple[Param, Expr]]
+) -> list[tuple[Param, Expr]]:
+    """The kernels, with the passes before the last one of a result in the buffer of the result."""
+    own: dict[Param, Param] = {p: out for out, body in tails for p in body.free & partial}
+    by: dict[Param, Expr] = {**own}
+    return [(own.get(out, out), substitute(body, by) if own else body) for out, body in produced]
+
+
 def _buffers(
     program: LoweredProgram, kernels: list[Kernel], results: set[Param]
 ) -> list[GlobalBuffer]:
@@ -202,15 +223,18 @@ def _buffers(
         constant = p.name in program.constants
         live = whole if p in reads or not constant else None
         buffers.append(GlobalBuffer(p, "constant" if constant else "input", live))
+    written: set[Param] = set()
     for kernel in kernels:
         out = kernel.writes
-        if out in results:
+        if out in results and out not in written:
             buffers.append(GlobalBuffer(out, "output", whole))
-        elif kernel.phase == "prepare":
+        elif kernel.phase == "prepare" and out not in written:
             buffers.append(GlobalBuffer(out, "packed", whole if out in reads else None))
-        else:
-            first = run.index(kernel)
-            buffers.append(GlobalBuffer(out, "temporary", (first, max(reads.get(out, [first])))))
+        elif out not in written:
+            steps = [k for k, other in enumerate(run) if other.writes == out]
+            last = max((*steps, *reads.get(out, ())))
+            buffers.append(GlobalBuffer(out, "temporary", (steps[0], last)))
+        written.add(out)
         for _, own in kernel.scratch:
             step = run.index(kernel) if kernel.phase == "run" else None
             span = None if step is None else (step, step)
@@ -226,6 +250,29 @@ def is_stored(param: Param, function: Lambda) -> bool:
     )
 
 
+def number_of_passes(t: Type) -> int:
+    """The number of kernels of a fold in place over an array of this type."""
+    length = t.length.constant if isinstance(t, ArrayType) else None
+    if length is None or not 1 <= length <= MOST_STEPS:
+        message = (
+            f"{ReduceInPlace.name} over {t} needs a kernel for each element: "
+            f"give its array a length from 1 to {MOST_STEPS}"
+        )
+        raise TypeRefused(message)
+    return length
+
+
+def element_of(xs: Expr, k: int) -> Expr:
+    """Element `k` of an array of arrays."""
+    if not isinstance(xs.type, ArrayType) or not isinstance(xs.type.element, ArrayType):
+        message = (
+            f"{ReduceInPlace.name} over {xs.type} cannot be a kernel for each element: "
+            "fold arrays of arrays, or put it inside a parallel map"
+        )
+        raise TypeRefused(message)
+    return call(Join(), call(Take(nat(1)), call(Drop(nat(k)), xs)))
+
+
 class _Cutter:
     """Replaces each host-level `toGlobal` by the variable of its buffer."""
 
@@ -234,6 +281,7 @@ class _Cutter:
         self.cuts: list[tuple[Param, Expr]] = []
         self.known: dict[Expr, Param] = {}
         self.lets: dict[Param, Param] = {}
+        self.partial: set[Param] = set()
 
     def fresh(self, stem: str) -> str:
         """An unused buffer name."""
@@ -255,6 +303,11 @@ class _Cutter:
             return call(expr.fun, self.tail(expr.args[0]))
         if is_iteration(expr):
             return self.steps(expr, stored=False)
+        if is_in_passes(expr):
+            *before, (out, last) = self.passes(expr, Param(self.fresh("partial"), expr.type))
+            self.cuts += before
+            self.partial.add(out)
+            return last
         if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
             return self.let(expr, lambda body: self.tail(unstored(body)))
         return self.cut(expr)
@@ -281,10 +334,32 @@ class _Cutter:
                 value = self.tail(value)
         return value
 
+    def passes(self, expr: Expr, out: Param) -> list[tuple[Param, Expr]]:
+        """The kernels of a fold in place: each updates `out`, which the first one fills."""
+        if not isinstance(expr, FunCall) or not isinstance(expr.fun, ReduceInPlace):
+            return [(out, unstored(self.cut(expr)))]
+        acc, xs = map(self.cut, expr.args)
+        found: list[tuple[Param, Expr]] = []
+        for k in range(number_of_passes(xs.type)):
+            found += self.passes(apply(expr.fun.f, acc, element_of(xs, k)), out)
+            acc = out
+        return found
+
     def cut(self, expr: Expr) -> Expr:
         """The expression over buffers; the kernels that fill them are recorded in order."""
         if is_iteration(expr):
             return self.steps(expr, stored=True)
+        if is_in_passes(expr):
+            if expr not in self.known:
+                self.known[expr] = out = Param(self.fresh("t"), expr.type)
+                self.cuts += self.passes(expr, out)
+            return self.known[expr]
+        if (
+            isinstance(expr, FunCall)
+            and isinstance(expr.fun, ToGlobal)
+            and is_in_passes(expr.args[0])
+        ):
+            return self.cut(expr.args[0])
         if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
             return self.let(expr, self.cut)
         count = len(expr.args) if isinstance(expr, FunCall) else len(children(expr))

@@ -28,6 +28,7 @@ from liftpy.primitives import (
     MapLcl,
     MapWrg,
     ReduceByIndexSeq,
+    ReduceInPlace,
     ReduceSeq,
     ReduceSeqUnroll,
     ScanSeq,
@@ -232,6 +233,10 @@ def writers(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
         case FunCall(Primitive() as fun, args) if is_layout(fun) and any(map(computes, args)):
             for a in args:
                 yield from writers(a, above)
+        case FunCall(ReduceInPlace() as fun, args):
+            for a in args:
+                yield from staged(a, above)
+            yield from writers(fun.f.body, above)
         case _:
             yield from staged(expr, above)
             yield frozenset(above)
@@ -292,7 +297,8 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
     match expr.fun:
         case AnyReduce() as fun:
             init, xs = expr.args
-            own = ZERO if ends_step else size_bytes(divided(init)[1].type)
+            elsewhere = ends_step or isinstance(fun, ReduceInPlace)
+            own = ZERO if elsewhere else size_bytes(divided(init)[1].type)
             continues = isinstance(init, FunCall) and isinstance(init.fun, AnyReduce)
             return (
                 own

@@ -11,7 +11,7 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.pull import Value
-from liftpy.loops import bins, carried
+from liftpy.loops import bins, carried, updates
 from liftpy.loops.nest import Restore
 from liftpy.loops.stepping import Stepping, anywhere, is_private, scalar_count, vectors
 from liftpy.loops.viewing import Env
@@ -25,6 +25,7 @@ from liftpy.primitives import (
     MapWrg,
     MemoryPrimitive,
     ReduceByIndexSeq,
+    ReduceInPlace,
     ReduceSeq,
     ReduceSeqUnroll,
     ScanSeq,
@@ -57,6 +58,8 @@ class Emitter(Stepping):
             case FunCall(ReduceSeq() | ReduceSeqUnroll() as fun, (init, xs)) if is_private(dest):
                 unroll = isinstance(fun, ReduceSeqUnroll)
                 carried.fold(self, fun.f, init, xs, env, dest, unroll=unroll)
+            case FunCall(ReduceInPlace() as fun, (init, xs)):
+                updates.in_passes(self, fun, init, xs, env, dest)
             case FunCall(ScanSeq() as fun, (init, xs)):
                 carried.scan(self, fun, init, xs, env, dest)
             case FunCall(ReduceByIndexSeq() as fun, (init, pairs)):

@@ -9,7 +9,9 @@ from liftpy.ir.types import ScalarType
 from liftpy.kernels.chain import Kernel
 from liftpy.loops.emit import Emitter, Env
 from liftpy.loops.nest import Nest
+from liftpy.loops.stepping import memories_of
 from liftpy.loops.tree import Block
+from liftpy.loops.updates import at_once, check_own
 from liftpy.views.access import Allocate, memory_view
 from liftpy.views.terms import Memory
 
@@ -76,12 +78,16 @@ def lowered(kernel: Kernel, names: dict[str, str]) -> tuple[LoopKernel, Nest]:
     reads = place(writable=False)
     env: Env = {p: memory_view(names[p.name], p.type, reads) for p in kernel.reads}
     dest = memory_view(names[kernel.writes.name], kernel.writes.type, place(writable=True))
+    if kernel.updates:
+        env[kernel.writes] = at_once(emitter, dest)
     for expr, param in kernel.scratch:
         own = memory_view(names[param.name], param.type, place(writable=True))
         emitter.scratch.setdefault(expr, []).append(own)
     emitter.generate(kernel.body, env, dest)
     emitter.views.clear()  # they refer to the emitter, and would keep it alive
     (body,) = emitter.blocks
+    if kernel.updates:
+        check_own(body, frozenset(memories_of(dest)))
     code = LoopKernel(
         kernel,
         tuple(buffers),

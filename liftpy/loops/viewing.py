@@ -40,6 +40,7 @@ from liftpy.primitives import (
     MapLcl,
     MapWrg,
     MemoryPrimitive,
+    ReduceInPlace,
     ReduceVec,
     ToGlobal,
     ToLocal,
@@ -161,11 +162,21 @@ class Viewing:
             case FunCall(At() as fun, (index, xs)):
                 place, value = self.view(index, env), self.view(xs, env)
                 return fun.meaning(self.read, place, known(value) if self.still(xs, env) else value)
-            case FunCall(AnyReduce() | AnyIterate(), _):
+            case FunCall(AnyReduce() | AnyIterate() as fun, _) if not isinstance(
+                fun, ReduceInPlace
+            ):
                 value = self.registers("acc", expr.type)
                 self.generate(expr, env, value)
                 return value
-            case FunCall(AnyScan() | AnyReduceByIndex() | MapGlb() | MapWrg() | MapLcl() as fun, _):
+            case FunCall(
+                AnyScan()
+                | AnyReduceByIndex()
+                | ReduceInPlace()
+                | MapGlb()
+                | MapWrg()
+                | MapLcl() as fun,
+                _,
+            ):
                 memories = "toPrivate, toLocal or toGlobal"
                 if isinstance(fun, AnyReduceByIndex):
                     memories = "toPrivate or toGlobal"

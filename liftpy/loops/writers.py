@@ -1,8 +1,8 @@
-"""Prove for the code as printed that no two work-items store to one element of a buffer.
+"""Prove for the code as printed that work-items share no element of a buffer that one stores.
 
-For any two stores to a buffer, two different work-items that store to one address are searched for,
-by the digits of addresses or by z3. Stores of unrolled code count as one if their addresses form
-rows of equal length at equal distances.
+For any two stores to a buffer, and for a store and a load of the same buffer, two different
+work-items that access one address are searched for, by the digits of addresses or by z3. Accesses
+of unrolled code count as one if their addresses form rows of equal length at equal distances.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from liftpy.views.terms import Memory
 
 @dataclass(frozen=True)
 class Shared:
-    """Two stores for which it is not shown that no two work-items store to one address."""
+    """Two accesses, one a store, for which no proof is found that work-items share no address."""
 
     memory: Memory
     first: Nat
@@ -34,10 +34,11 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class StoreRun:
-    """Stores to `rows` rows of `length` addresses, `stride` apart, at one point of the code."""
+class Run:
+    """Accesses of `rows` rows of `length` addresses, `stride` apart, at one point of the code."""
 
     memory: Memory
+    store: bool
     first: Nat
     length: int
     rows: int
@@ -45,7 +46,7 @@ class StoreRun:
     place: CodePlace
 
     def side(self) -> Side:
-        """The addresses, and the conditions under which they are stored to."""
+        """The addresses, and the conditions under which they are accessed."""
         address = self.first.substitute(self.place.ranges)
         if self.length > 1:
             address = address + var("lane", 0, self.length - 1)
@@ -58,7 +59,7 @@ class StoreRun:
 
 
 def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
-    """The stores to buffers that are not shown to have one writer for each element."""
+    """The accesses of stored buffers that are not shown to be of one work-item for each element."""
     ids = {name: count for name, count in code.ranges.items() if count > 1}
     runs = list(runs_of(code))
     if not all(is_told_apart(code, dim) for dim in range(3)):
@@ -69,7 +70,7 @@ def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
     found: list[Shared] = []
     sides = ((run, run.side()) for run in runs)
     for (one, here), (two, there) in itertools.combinations_with_replacement(sides, 2):
-        if one.memory != two.memory:
+        if one.memory != two.memory or not (one.store or two.store):
             continue
         answer = find_collision(here, there, ids)
         if isinstance(answer, Collision):
@@ -99,27 +100,30 @@ def id_links(code: LoopKernel) -> Iterator[Constraint]:
             yield equal(known[gid], known.get(wid, var(wid, 0, groups - 1)) * group + within)
 
 
-def runs_of(code: LoopKernel) -> Iterator[StoreRun]:
-    """The stores to buffers, with stores to adjacent elements as one."""
+def runs_of(code: LoopKernel) -> Iterator[Run]:
+    """The accesses of buffers that are stored to, with accesses of adjacent elements as one."""
     start = CodePlace(code.indices, links=tuple(id_links(code)))
-    groups: dict[object, tuple[Memory, Nat, CodePlace, set[int]]] = {}
+    groups: dict[object, tuple[Memory, bool, Nat, CodePlace, set[int]]] = {}
     for cell, store, place in accesses(code.block, start):
-        if not (store and cell.memory.space == "global"):
+        if not (cell.memory.writable and cell.memory.space == "global"):
             continue
         number = cell.index.terms.get((), 0)
         base = cell.index - number
-        key = (cell.memory, base, place.key)
-        _, _, _, offsets = groups.setdefault(key, (cell.memory, base, place, set()))
+        key = (cell.memory, store, base, place.key)
+        *_, offsets = groups.setdefault(key, (cell.memory, store, base, place, set()))
         offsets.update(range(number, number + cell.width))
-    for memory, base, place, offsets in groups.values():
+    stored = {memory for memory, store, *_ in groups.values() if store}
+    for memory, store, base, place, offsets in groups.values():
+        if memory not in stored:
+            continue
         rows = [*in_a_row(sorted(offsets))]
         strides = {b - a for (a, _), (b, _) in itertools.pairwise(rows)}
         if len(strides) == 1 and len({length for _, length in rows}) == 1:
             (first, length), (stride,) = rows[0], strides
-            yield StoreRun(memory, base + first, length, len(rows), stride, place)
+            yield Run(memory, store, base + first, length, len(rows), stride, place)
             continue
         for first, length in rows:
-            yield StoreRun(memory, base + first, length, 1, 0, place)
+            yield Run(memory, store, base + first, length, 1, 0, place)
 
 
 def in_a_row(numbers: list[int]) -> Iterator[tuple[int, int]]:

@@ -106,6 +106,19 @@ class ReduceSeqUnroll(AnyReduce):
 
 
 @dataclass(frozen=True)
+class ReduceInPlace(AnyReduce):
+    """Runs `reduce` in passes over its accumulator, which stays in the memory of the result.
+
+    Each pass stores the accumulator's elements again; the first stores them without reading. For an
+    element, a pass may read only the old value of this element. If the function contains parallel
+    maps and is outside every other one, each pass is a kernel. Otherwise passes are a loop in a
+    kernel. The result is in global or local memory, never in registers.
+    """
+
+    name: ClassVar[str] = "reduceInPlace"
+
+
+@dataclass(frozen=True)
 class ScanSeq(AnyScan):
     """Runs `scan` as a loop of one work-item; the accumulator is private."""
 

@@ -1,4 +1,4 @@
-"""The forms of a program: its partitions, and those with narrower storage and by F(m, r)."""
+"""The forms of a program: its partitions, and those with narrower storage or other algorithms."""
 
 from __future__ import annotations
 
@@ -12,9 +12,21 @@ from liftpy.ir.program import Program
 from liftpy.ir.storing import storable
 from liftpy.ir.types import ScalarType, scalars
 from liftpy.rewrite.bank import USUAL, Bank
-from liftpy.rewrite.cuts import is_unambiguous
+from liftpy.rewrite.by_tiles import each_value
+from liftpy.rewrite.cuts import all_cut, is_unambiguous
 from liftpy.rewrite.narrowed import narrowed
-from liftpy.rewrite.partition import STORED, Partition, direct, other_algorithms
+from liftpy.rewrite.partition import (
+    APART,
+    AXES,
+    FUSED,
+    STORED,
+    Partition,
+    cut_in_stages,
+    direct,
+    other_algorithms,
+)
+from liftpy.rewrite.strategies.axes import axes_apart
+from liftpy.rewrite.strategy import Success
 
 MOST_STORED = 32
 """The most combinations of types; beyond it, a form stores one value in another type, or all."""
@@ -24,9 +36,10 @@ def partitions(program: Program, bank: Bank = USUAL) -> tuple[Partition, ...]:
     """Every way to cut a program into stages, the one with the fewest stages first.
 
     At most one of the cuts fused into a stage may have elements that its reader computes more than
-    once. Forms that store values in the types that the program declares follow. Forms of the
-    program by the F(m, r) of a bank come last; their cuts are all stored, or the transformed tiles
-    and the products of all correlations are held.
+    once. Forms that store values in the types that the program declares follow, and forms that
+    fold windows one axis after the other. Forms of the program by the F(m, r) of a bank come last;
+    their cuts are all stored, or the transformed tiles and the products of all correlations are
+    held.
     ConstraintRefused for a program with open sizes: the choices depend on their numbers.
     """
     return tuple(in_turn(program, bank))
@@ -44,8 +57,9 @@ def as_declared(program: Program) -> Iterator[Partition]:
 
 
 def other_forms(program: Program, bank: Bank = USUAL) -> Iterator[Partition]:
-    """Those that store values in other types, and those by the F(m, r) of a bank."""
+    """Those that store values in other types, and those with other algorithms."""
     yield from (in_full(form, program) for form in stored_forms(program))
+    yield from (in_full(form, program) for form in by_axes(program))
     yield from (in_full(form, program) for form in other_algorithms(program, bank))
 
 
@@ -64,6 +78,23 @@ def in_full(form: Partition, program: Program) -> Partition:
     if form.is_whole:
         stages = tuple(replace(s, within=(*more, *s.within)) for s in stages)
     return replace(form, words=(*more, *form.words), stages=stages)
+
+
+@lru_cache(maxsize=64)
+def by_axes(program: Program) -> tuple[Partition, ...]:
+    """The forms that fold overlapping windows of two dimensions one axis after the other.
+
+    The folds of rows are stored or held: a form that computes them again for each window would take
+    as many steps as the program itself.
+    """
+    form, count = each_value(all_cut(Success(program.body.body)), axes_apart)
+    found: list[Partition] = []
+    for made in cut_in_stages(program, all_cut(form)) if count else ():
+        if FUSED not in dict(made.words).values():
+            chosen = ((AXES, APART),)
+            stages = tuple(replace(s, within=(*chosen, *s.within)) for s in made.stages)
+            found.append(replace(made, words=(*chosen, *made.words), stages=stages))
+    return tuple(sorted(found, key=lambda made: len(made.stages)))
 
 
 @lru_cache(maxsize=64)

@@ -55,7 +55,10 @@ WINOGRAD = "winograd"
 GIVEN_POINTS = "winograd_points"
 """The points of the F(m, r) of a form, if they are not the usual ones."""
 
-ALGORITHM = (WINOGRAD, GIVEN_POINTS)
+AXES, APART = "axes", "apart"
+"""The choice of a form that folds windows of two dimensions one axis after the other."""
+
+ALGORITHM = (WINOGRAD, GIVEN_POINTS, AXES)
 """The choices of how a form computes; the other choices of a partition select what it stores."""
 
 MOST_OPTIONAL = 6

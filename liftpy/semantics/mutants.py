@@ -68,6 +68,8 @@ LAWS: dict[str, str] = {
     "map_of_invariant_let: v2 for v at 1.1.1": BOUND,
     "map_of_repeat: reversed at the top": "all elements are the same",
     "map_of_repeat: rotated at the top": "all elements are the same",
+    "map_as_repeat: reversed at the top": "all elements are the same",
+    "map_as_repeat: rotated at the top": "all elements are the same",
     "split_of_repeat: reversed at the top": "all elements are the same",
     "split_of_repeat: rotated at the top": "all elements are the same",
     "split_of_repeat: reversed at 0": "all elements are the same",

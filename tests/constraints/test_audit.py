@@ -26,6 +26,7 @@ from liftpy.language.embedded.lang import (
     map_wrg,
     program,
     reduce_by_index_seq,
+    reduce_in_place,
     reduce_seq,
     reduce_seq_unroll,
     reduce_vec,
@@ -48,6 +49,7 @@ from liftpy.primitives import (
     MapVec,
     MapWrg,
     ReduceByIndexSeq,
+    ReduceInPlace,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceVec,
@@ -105,7 +107,12 @@ BODIES = {
 }
 
 
-FOLDS = {ReduceSeq: reduce_seq, ReduceSeqUnroll: reduce_seq_unroll, ScanSeq: scan_seq}
+FOLDS = {
+    ReduceSeq: reduce_seq,
+    ReduceSeqUnroll: reduce_seq_unroll,
+    ReduceInPlace: reduce_in_place,
+    ScanSeq: scan_seq,
+}
 
 
 def example(form):

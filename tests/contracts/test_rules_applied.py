@@ -203,12 +203,13 @@ def allowed_sizes(name):
     known = variables(rule)
     holds = condition_of(rule, [v.name for v in known])
     allowed = [at for at in assignments(known, limit=20000) if holds(at)]
-    measured = lengths(rule)
+    measured, made = lengths(rule), [*itertools.islice(rule.left.type.lengths(), 1)]
 
     def rank(at):
-        long = any(length.value(at) > 8 for length in measured)
+        long, makes_long = (any(n.value(at) > 8 for n in of) for of in (measured, made))
         proper = sum(value > 1 for value in at.values())
-        return -proper, not long, -sum(value in PRIMES for value in at.values())
+        primes = sum(value in PRIMES for value in at.values())
+        return -proper, not long, not (long or makes_long), -primes
 
     return sorted(allowed, key=rank)[:40]
 

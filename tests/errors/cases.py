@@ -365,6 +365,18 @@ LOWERED = {
     "computed_register_at_an_index_that_is_data": "xss |> mapGlb(0, row => let s = "
     "row |> scanSeq(add, 0) |> toPrivate in row |> mapSeq(x => s "
     "|> map(y => (y, ys |> at(2i32))) |> at(i32(x)) |> get(0)))",
+    "fold_in_place_in_registers": "xss |> transpose |> mapGlb(0, row => row |> split(3) "
+    "|> reduceInPlace((a, r) => zip(a, r) |> mapSeq((s, x) => s + x), 0 |> repeat(3)) "
+    "|> toPrivate |> mapSeq(x => x))",
+    "fold_in_place_that_is_not_stored": "xss |> transpose |> mapGlb(0, row => row |> split(3) "
+    "|> reduceInPlace((a, r) => zip(a, r) |> mapSeq((s, x) => s + x), 0 |> repeat(3)) "
+    "|> mapSeq(x => x))",
+    "fold_in_place_that_reads_a_neighbour": "xss |> reduceInPlace((a, r) => "
+    "zip(a |> padWrap(1, -1), r) |> mapSeq((s, x) => s + x), 0 |> repeat(4))",
+    "fold_in_place_in_kernels_over_numbers": "ys |> reduceInPlace((a, y) => "
+    "a |> mapGlb(0, x => x * y), 1 |> repeat(4))",
+    "fold_in_place_of_too_many_kernels": "generate(1001, (i: i32) => i |> repeat(4)) "
+    "|> reduceInPlace((a, r) => zip(a, r) |> mapGlb(0, (s, x) => s + x), 0i32 |> repeat(4))",
     "fold_that_cannot_be_unrolled": "generate(1000000, (i: i32) => i) "
     "|> reduceSeqUnroll(addInt, 0)",
     "kernel_that_gets_too_long": "generate(1000000, (i: i32) => i) |> mapSeq(i => i * i) "

@@ -32,6 +32,8 @@ PROGRAMS = {
     "sum_of_squares": "def p(xs: [7]f32) = xs |> map(x => x * x) |> reduce(add, 0)",
     "mean": "def p(xs: [7]f32) = (xs |> reduce(add, 0)) / 7",
     "scaled": "def p(xs: [7]f32, a: f32) = xs |> map(x => x * a)",
+    "windows_that_share_nothing": "def p(xs: [7]f32) = xs |> slide(2, 2) |> map(reduce(add, 0))",
+    "windows_with_gaps": "def p(xs: [9]f32) = xs |> slide(2, 3) |> map(reduce(mul, 1))",
     "transposed": "def p(x: [3][5]f32) = x |> transpose |> map(reduce(add, 0))",
 }
 

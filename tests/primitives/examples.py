@@ -37,6 +37,7 @@ UNUSUAL = {
     "reduce": (Literal(0.5, F32), xs),
     "reduceSeq": (Literal(-0.5, F32), xs),
     "reduceSeqUnroll": (Literal(0.0, F32), xs),
+    "reduceInPlace": (Literal(1.5, F32), xs),
     "scan": (Literal(0.5, F32), xs),
     "scanSeq": (Literal(0.5, F32), xs),
     "iterate": (Param("x", F32),),

@@ -26,7 +26,7 @@ def test_every_map_is_map(word, length):
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("word", ["reduce", "reduceSeq", "reduceSeqUnroll"])
+@pytest.mark.parametrize("word", ["reduce", "reduceSeq", "reduceSeqUnroll", "reduceInPlace"])
 def test_every_reduction_is_a_left_fold(word, length):
     xs = numbers(length)
     expected = functools.reduce(lambda a, x: 2 * a - x, xs, np.float32(3))

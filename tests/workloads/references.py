@@ -29,6 +29,8 @@ def inputs(family: str, program: Program) -> dict[str, Array]:
         arrays[p.name] = np.float32(values).reshape(shape)
     if family in {"stencil/srad", "stencil/sradstep", "blackscholes"}:  # of intensities, of prices
         arrays = {n: np.abs(a) + 1 for n, a in arrays.items()}
+    if family == "pool/shared":  # some windows with several largest elements
+        arrays["x"] = np.floor(arrays["x"])
     if family == "stencil/acoustic":
         arrays["room"] = (arrays["room"] > -1).astype(np.float32)
     if family == "md":  # some pairs within the cutoff, none so near that it outweighs all others
@@ -86,6 +88,38 @@ def pooled(f: Callable[..., Array], edge: float) -> Callable[..., Array]:
         return f(windows, (3, 4))
 
     return reference
+
+
+def windows_of(x: Array, k: int, s: int, edge: float) -> Array:
+    """The elements of each window of a padded image: `[rows][columns][channels][k*k]`."""
+    half = (k - 1) // 2
+    padded = np.pad(x, ((half, half), (half, half), (0, 0)), constant_values=edge)
+    found = np.lib.stride_tricks.sliding_window_view(padded, (k, k), (0, 1))[::s, ::s]
+    return found.reshape(*found.shape[:3], k * k)
+
+
+def largest_apart(sizes, x):
+    """The largest of k x k elements that are d apart, in windows s apart."""
+    h, w, c, k, s, d = sizes
+    rows, columns = ((n - d * (k - 1) - 1) // s + 1 for n in (h, w))
+    out = np.full((rows, columns, c), -np.inf)
+    for i, j in product(range(k), repeat=2):
+        part = x[i * d :, j * d :][::s, ::s][:rows, :columns]
+        out = np.maximum(out, part)
+    return out
+
+
+def ties_shared(sizes, x):
+    """1 over the number of largest elements of a window at each of them."""
+    windows = windows_of(x, *sizes[3:], -np.inf)
+    mask = windows == windows.max(-1, keepdims=True)
+    return mask / mask.sum(-1, keepdims=True)
+
+
+def largest_with_place(sizes, x):
+    """The largest element of each window, and the first place where it is."""
+    windows = windows_of(x, *sizes[3:], -np.inf)
+    return np.stack([windows.max(-1), windows.argmax(-1)])
 
 
 def near(x: Array, *offset: int, mode: str = "edge") -> Array:
@@ -231,6 +265,11 @@ CASES: dict[str, tuple[tuple[int, ...], Callable[..., Array]]] = {
     "convolution/depthwise": ((7, 11, 5, 3, 2), layer(by_channel)),
     "pool/max": ((11, 13, 3, 3, 2), pooled(np.max, -np.inf)),
     "pool/average": ((7, 11, 3, 2, 2), pooled(np.mean, 0)),
+    "pool/inside": ((5, 7, 3, 3, 2), lambda z, x: np.nanmean(windows_of(x, *z[3:], np.nan), -1)),
+    "pool/l2": ((5, 7, 3, 3, 2), lambda z, x: np.sqrt((windows_of(x, *z[3:], 0) ** 2).sum(-1))),
+    "pool/dilated": ((7, 9, 3, 2, 2, 3), largest_apart),
+    "pool/argmax": ((5, 7, 3, 3, 2), largest_with_place),
+    "pool/shared": ((5, 7, 3, 3, 2), ties_shared),
     "pool/global": ((5, 7, 3), lambda sizes, x: x.mean((0, 1))),
     "dot": ((101,), lambda sizes, x, y: x @ y),
     "asum": ((101,), lambda sizes, x: np.abs(x).sum()),

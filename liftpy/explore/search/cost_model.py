@@ -130,7 +130,8 @@ def _cut(skeleton: Skeleton) -> Cut:
     widths = [tuple(dict.fromkeys(_widths(k))) for k in kernels]
     pairs = zip(kernels, widths, strict=True)
     apart = (w for k, own in pairs if not stores_vectors(k.body) for w in own)
-    moved = (size_bytes(p.type) for k in kernels for p in (*k.reads, k.writes))
+    read = (p for k in kernels for p in (*k.reads, *([k.writes] if k.updates else ())))
+    moved = (size_bytes(p.type) for p in (*read, *(k.writes for k in kernels)))
     least = (b.bytes for b in cut.buffers if b.role in ("input", "constant", "output"))
     return Cut(
         tuple(_measured(k, own) for k, own in zip(kernels, widths, strict=True)),

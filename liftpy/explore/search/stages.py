@@ -73,7 +73,8 @@ def launches_of(skeleton: StagedSkeleton) -> tuple[int, ...]:
     for name in skeleton.stored:
         buffer = cut.lets.get(name)
         before = ends[-1] if ends else 0
-        ends.append(max(before, writes.index(buffer) + 1) if buffer in writes else before)
+        last = max((k + 1 for k, out in enumerate(writes) if out == buffer), default=before)
+        ends.append(max(before, last))
     ends.append(len(writes))
     return tuple(end - begin for begin, end in itertools.pairwise([0, *ends]))
 

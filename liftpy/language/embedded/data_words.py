@@ -1,4 +1,4 @@
-"""The words for data-dependent indices."""
+"""The words for data-dependent indices, and for folds that update their result in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from liftpy.ir.primitive import Primitive
 from liftpy.ir.scalars import cast_literal
 from liftpy.ir.types import I32, ArrayType, TupleType
 from liftpy.language.embedded.documented import word
-from liftpy.language.embedded.folds import Start, first_that_fits, starts
+from liftpy.language.embedded.folds import Start, first_that_fits, reduction, starts
 from liftpy.language.embedded.functions import Callee, element, expression, function
 from liftpy.language.embedded.operations import agreeing
 from liftpy.language.embedded.trace import current
@@ -22,7 +22,7 @@ from liftpy.language.embedded.words import Section, applied
 from liftpy.language.given import is_number, plain
 from liftpy.primitives.data_index import At, ReduceByIndex, indexed
 from liftpy.primitives.generate import Repeat
-from liftpy.primitives.lowered import ReduceByIndexSeq
+from liftpy.primitives.lowered import ReduceByIndexSeq, ReduceInPlace
 
 
 @word(At)
@@ -76,6 +76,19 @@ def reduce_by_index_seq(f: Callee, init: Start, bins: NatLike | None = None) -> 
     [3, 5, 2, 0]
     """
     return by_index(ReduceByIndexSeq, f, init, bins)
+
+
+@word(ReduceInPlace)
+def reduce_in_place(f: Callee, init: Start) -> Section:
+    """Runs `lp.reduce` in passes over an accumulator that stays in the memory of the result.
+
+    >>> rows = lp.iota(6) >> lp.split(3)
+    >>> added = lp.map_seq(lambda total, x: total + x)
+    >>> sums = lp.reduce_in_place(lambda a, row: lp.zip(a, row) >> added, lp.iota(3))
+    >>> lp.evaluate(rows >> sums).tolist()
+    [3, 6, 9]
+    """
+    return reduction(ReduceInPlace, f, init)
 
 
 def by_index(

@@ -29,7 +29,12 @@ from liftpy.language.embedded.compound import (
     slide3d,
     slide_nd,
 )
-from liftpy.language.embedded.data_words import at, reduce_by_index, reduce_by_index_seq
+from liftpy.language.embedded.data_words import (
+    at,
+    reduce_by_index,
+    reduce_by_index_seq,
+    reduce_in_place,
+)
 from liftpy.language.embedded.defining import Constant, array_type, const, fun, program, size
 from liftpy.language.embedded.functions import function, section
 from liftpy.language.embedded.prelude import (
@@ -165,6 +170,7 @@ __all__ = [
     "reduce",
     "reduce_by_index",
     "reduce_by_index_seq",
+    "reduce_in_place",
     "reduce_seq",
     "reduce_seq_unroll",
     "reduce_vec",

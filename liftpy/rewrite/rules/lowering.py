@@ -16,6 +16,7 @@ from liftpy.primitives import (
     MapSeqAhead,
     MapSeqUnroll,
     MapWrg,
+    ReduceInPlace,
     ReduceSeq,
     ReduceSeqUnroll,
     Scan,
@@ -58,6 +59,13 @@ REDUCE_TO_SEQ_UNROLL = Rule(
     "lowering",
     fold(f, z, xs),
     call(ReduceSeqUnroll(step), z, xs),
+    proof="definition",
+)
+REDUCE_TO_IN_PLACE = Rule(
+    "reduce_to_in_place",
+    "lowering",
+    fold(f, z, xs),
+    call(ReduceInPlace(step), z, xs),
     proof="definition",
 )
 REDUCE_SEQ_UNROLL = Rule(
@@ -111,6 +119,7 @@ RULES = (
     *MAP_TO_LCL,
     REDUCE_TO_SEQ,
     REDUCE_TO_SEQ_UNROLL,
+    REDUCE_TO_IN_PLACE,
     REDUCE_SEQ_UNROLL,
     MAP_TO_SEQ_UNROLL,
     MAP_TO_SEQ_AHEAD,

@@ -42,7 +42,7 @@ size, step = nats("size step")
 xs, ys, zs = array("xs", T, n), array("ys", T, m), array("zs", T, k)
 us, xss = array("us", U, n), array("xss", T, n, m)
 windows = array("xss", T, n, size)
-v, z = Param("v", T), Param("z", U)
+v, z, w = Param("v", T), Param("z", U), Param("w", U)
 f, g = unknown("f", U), unknown("g", T)
 
 
@@ -189,6 +189,14 @@ DROP_OF_TRANSPOSE = Rule(
 
 MAP_OF_REPEAT = Rule("map_of_repeat", "parts", fmap(f, repeat(n, v)), repeat(n, f(v)))
 
+MAP_AS_REPEAT = Rule(
+    "map_as_repeat",
+    "parts",
+    fmap(lambda _: w, xs),
+    repeat(n, w),
+    where=(at_least(1, n),),
+)
+
 SPLIT_OF_REPEAT = Rule(
     "split_of_repeat", "parts", split(m, repeat(n, v)), repeat(n // m, repeat(m, v))
 )
@@ -273,6 +281,7 @@ RULES = (
     TRANSPOSE_OF_TAKE,
     DROP_OF_TRANSPOSE,
     MAP_OF_REPEAT,
+    MAP_AS_REPEAT,
     SPLIT_OF_REPEAT,
     TRANSPOSE_OF_REPEATS,
     MAP_OF_GENERATE,

@@ -71,6 +71,15 @@ REDUCE_OF_MAP_REDUCE = Rule(
     proof="blocks",
 )
 
+REDUCE_BY_ROWS = Rule(
+    "reduce_by_rows",
+    "reduce",
+    REDUCE_OF_MAP_REDUCE.right,
+    REDUCE_OF_MAP_REDUCE.left,
+    assuming=MONOID,
+    proof="blocks",
+)
+
 REDUCE_STRIP = Rule(
     "reduce_strip",
     "reduce",
@@ -269,6 +278,7 @@ REDUCE_ONLINE_OF_ROWS = Rule(
 RULES = (
     REDUCE_SPLIT,
     REDUCE_OF_MAP_REDUCE,
+    REDUCE_BY_ROWS,
     REDUCE_STRIP,
     REDUCE_OF_JOIN,
     REDUCE_OF_REDUCE,

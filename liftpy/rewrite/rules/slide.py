@@ -37,6 +37,8 @@ c = ValueVar("c")
 xs, ys, xss = array("xs", T, n), array("ys", U, n), array("xss", T, n, m)
 f, g, h = unknown("f", U), unknown("g", V), unknown("h", U)
 ds, js = array("ds", T, m), array("js", U, size)
+apart = var("step", 1)
+windows_apart = array("xss", T, Slide(size, apart).windows(n), size)
 
 SLIDE_TILING = Rule(
     "slide_tiling",
@@ -72,6 +74,22 @@ OVERLAPS_OF_REPEATS = Rule(
         "w",
     ),
     assuming=(Assumption("annihilates", "h", "c"),),
+)
+
+OVERLAPS_APART = Rule(
+    "overlaps_apart",
+    "slide",
+    overlaps(n, apart, c, windows_apart),
+    split(
+        1,
+        pad(
+            0,
+            n - Slide(size, apart).windows(n) * apart,
+            c,
+            join(fmap(lambda w: pad(0, apart - size, c, w), windows_apart, "w")),
+        ),
+    ),
+    where=(at_most(size, apart),),
 )
 
 SLIDE_OF_MAP = Rule(
@@ -221,6 +239,7 @@ RULES = (
     SLIDE_TILING,
     OVERLAPS_OF_MAPS,
     OVERLAPS_OF_REPEATS,
+    OVERLAPS_APART,
     SLIDE_OF_MAP,
     MAP_MAP_OF_SLIDE,
     MAP_TRANSPOSE_OF_SLIDE,

@@ -22,11 +22,13 @@ from liftpy.rewrite.strategies.families.form import Choices, Family, Form
 from liftpy.rewrite.strategies.families.local import LOCAL
 from liftpy.rewrite.strategies.families.partial import PARTIAL
 from liftpy.rewrite.strategies.families.plain import PLAIN
+from liftpy.rewrite.strategies.families.planes import PLANES
 from liftpy.rewrite.strategies.families.rows import ROWS
 from liftpy.rewrite.strategies.families.sliced import SLICED
 from liftpy.rewrite.strategies.families.small import SMALL
 from liftpy.rewrite.strategies.families.staged import STAGED
 from liftpy.rewrite.strategies.families.tiled import TILED
+from liftpy.rewrite.strategies.families.unshared import UNSHARED
 from liftpy.rewrite.strategies.lower import plain
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
@@ -61,13 +63,15 @@ FAMILIES: dict[str, Family] = {
         BLOCKED,
         COOPERATIVE,
         SLICED,
+        PLANES,
+        UNSHARED,
     )
 }
 
 CHOICES = (
     f"{FAMILY} bins pad level lanes loops tail stores rows map flat vector arrays passes inside "
     "hold items form strided stage coalesce unroll sums stationary sets winograd "
-    "winograd_points chunks buffers"
+    "winograd_points axes chunks buffers"
 )
 SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns gap"
 SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())

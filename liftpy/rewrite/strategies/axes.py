@@ -1,0 +1,148 @@
+"""Folds over windows of two dimensions, one axis after the other.
+
+The expected shape is a map over the windows of rows of a map over the windows in them:
+
+    slide(k, s) |> map(rows -> rows |> map(slide(l, t)) |> transpose |> map(fold))
+
+If the operator is associative and has a neutral element, the fold of a window is a fold of the
+folds of its rows. The latter do not depend on the window of rows, so each is computed once, for all
+windows that contain the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.walk import Path, at, top_down
+from liftpy.primitives import Join, Map, Slide, Transpose
+from liftpy.rewrite.strategies.shapes import body_of, is_reduce, is_view, parameter, working_map
+from liftpy.rewrite.strategy import (
+    Failure,
+    Result,
+    Strategy,
+    at_path,
+    attempt,
+    rule,
+    seq,
+    where,
+)
+
+
+def axes_apart(expr: Expr) -> Result:
+    """Fold the rows of windows first, in an array of their own, then the folds of each window.
+
+    The array is outside of all functions, so that it may be stored.
+    """
+    for path, part in top_down(expr):
+        around = maps_around(expr, path)
+        if not are_overlapping_windows(part) or around is None:
+            continue
+        made, value = rows_first, (*path, 0, 0)
+        steps: list[Strategy] = [at_path(path, made)]
+        for place in reversed(around):
+            steps.append(at_path(place, rule("map_fission", {"g": value[len(place) + 1 :]})))
+            value = (*place, 0)
+        result = seq(*steps)(expr)
+        if not isinstance(result, Failure):
+            return result
+    return Failure("axes_apart", "no fold of overlapping windows of two dimensions")
+
+
+def are_overlapping_windows(expr: Expr) -> bool:
+    """Whether an expression is a map over windows of rows, with rows in several windows."""
+    if not isinstance(expr, FunCall) or not working_map(expr):
+        return False
+    (windows,) = expr.args
+    if isinstance(windows, FunCall) and isinstance(windows.fun, Map) and is_view(windows.fun):
+        (windows,) = windows.args
+    if not isinstance(windows, FunCall) or not isinstance(windows.fun, Slide):
+        return False
+    size, step = windows.fun.size.constant, windows.fun.step.constant
+    return size is not None and step is not None and step < size
+
+
+def maps_around(expr: Expr, path: Path) -> list[Path] | None:
+    """The paths of the maps whose functions contain a place; None if it is in another function."""
+    found: list[Path] = []
+    for depth, step in enumerate(path):
+        place = at(expr, path[:depth])
+        if isinstance(place, FunCall) and step == len(place.args):
+            if not isinstance(place.fun, Map):
+                return None
+            found.append(path[:depth])
+    return found
+
+
+def rows_first(expr: Expr) -> Result:
+    """`map(rows -> map(fold)(windows of rows))`, with the folds of rows in an array."""
+    fused = seq(attempt(rule("map_fusion")), at_path((1,), attempt(rule("map_fusion"))))
+    of_rows = seq(
+        at_path((1,), windows_first),
+        rule("map_fission", {"g": (0, 0)}),
+        at_path((0,), rule("map_map_of_slide")),
+    )
+    return seq(fused, where(lambda e: is_columns(body_of(e)), of_rows, "windows in rows"))(expr)
+
+
+def is_columns(expr: Expr) -> bool:
+    """Whether an expression is a map over a transposed map."""
+    match expr:
+        case FunCall(Map(), (FunCall(Transpose(), (FunCall(Map(), _),)),)):
+            return True
+        case _:
+            return False
+
+
+def windows_first(expr: Expr) -> Result:
+    """`map(fold)(transpose(map(slide)(rows)))`, with the folds of each row inside the transpose."""
+    window, element = body_of(expr), parameter(expr)
+    path = fold_of(window, lambda e: is_join_of(e, element))
+    if path is not None:
+        parts, value = at_path((1, *path), rule("reduce_by_rows")), (*path, 1)
+    else:
+        parts, value = at_path((1,), channels_first), (0, 0)
+    return seq(parts, rule("map_fission", {"g": value}), at_path((0,), inside_transpose))(expr)
+
+
+def inside_transpose(expr: Expr) -> Result:
+    """`map(map(f))(transpose(map(g)(xss)))` as `transpose(map(map(f) . g)(xss))`."""
+    return seq(rule("map_map_of_transpose"), at_path((0,), rule("map_fusion")))(expr)
+
+
+@cache
+def joined_last() -> Strategy:
+    """`map(f)(transpose(join(rows)))` as `map(f . join)`, so that folds of `f` become nested."""
+    return seq(at_path((0,), rule("transpose_of_join")), rule("map_fusion"))
+
+
+def channels_first(expr: Expr) -> Result:
+    """`map(fold)(transpose(join(window)))`, with the folds of each row inside the transpose."""
+    joined = joined_last()(expr)
+    if isinstance(joined, Failure):
+        return joined
+    element = parameter(joined.expr)
+    path = fold_of(body_of(joined.expr), lambda e: is_join_of(e, element))
+    if path is None:
+        return Failure("channels_first", "no fold of a window's channel")
+    rows = seq(
+        at_path((1, *path), rule("reduce_by_rows")),
+        rule("map_fission", {"g": (*path, 1)}),
+        at_path((0,), inside_transpose),
+    )
+    return seq(joined_last(), rows)(expr)
+
+
+def fold_of(expr: Expr, source: Callable[[Expr], bool]) -> Path | None:
+    """The path of the first fold of an array that satisfies a predicate."""
+    for path, part in top_down(expr):
+        if isinstance(part, FunCall) and is_reduce(part) and source(part.args[1]):
+            return path
+    return None
+
+
+def is_join_of(expr: Expr, param: Param) -> bool:
+    """Whether an expression joins the rows of a variable."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, Join) and expr.args[0] == param

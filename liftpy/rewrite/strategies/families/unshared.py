@@ -1,0 +1,45 @@
+"""`unshared`: register blocks of folds that share no operand, such as those of windows."""
+
+from __future__ import annotations
+
+from liftpy.ir.program import Program
+from liftpy.ir.walk import at
+from liftpy.rewrite.strategies.axes import joined_last
+from liftpy.rewrite.strategies.block import BLOCK, blockable, group_maps
+from liftpy.rewrite.strategies.families import direct
+from liftpy.rewrite.strategies.families.common import outer_length, stored_views, with_epilogues
+from liftpy.rewrite.strategies.families.direct import Block, Direct
+from liftpy.rewrite.strategies.families.form import Family
+from liftpy.rewrite.strategies.planes import reads_no_folds
+from liftpy.rewrite.strategies.shapes import body_of, is_folded, nests, outer_reductions, paths_of
+from liftpy.rewrite.strategy import Failure, at_path, attempt, outermost
+
+
+def match(program: Program) -> Direct | str:
+    """The map of a map of folds that makes the result, if `direct` does not apply.
+
+    A block has sigma neighbours along the outer map, such as the windows of a row, and kappa along
+    the inner one, such as channels, in vectors.
+    """
+    if not isinstance(direct.match(program), str):
+        return "`direct` applies: its folds share an operand"
+    nested = attempt(outermost(joined_last()))
+    result = nested(with_epilogues(program.body.body))
+    body = program.body.body if isinstance(result, Failure) else result.expr
+    path = next(iter(blockable(body)), None)
+    if path is None or path not in paths_of(nests(body)):
+        return "no map of maps of folds makes the result"
+    if isinstance(at_path(path, group_maps(is_folded, *BLOCK))(body), Failure):
+        return "its maps cannot be cut into blocks"
+    block = at(body, path)
+    reductions = outer_reductions(body_of(body_of(block)))
+    if not all(reads_no_folds(at(body_of(body_of(block)), r)) for r in reductions):
+        return "its folds read other folds"
+    lengths = outer_length(body_of(block)), outer_length(block)
+    pads = stored_views(body)
+    return Direct(program, (Block((), nested, *lengths, None, pads, nested=False, integers=0),))
+
+
+UNSHARED = Family(
+    "unshared", "register blocks of folds that share no operand", match, if_named=True
+)

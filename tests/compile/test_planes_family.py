@@ -1,0 +1,159 @@
+"""The family `planes`: folds in passes over planes of results that stay in their buffer."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+import liftpy as lp
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.explore.exploring import whole_space
+from liftpy.explore.measure.inputs import inputs
+from liftpy.explore.measure.meaning import Judge, expected
+from liftpy.explore.measure.outcome import WrongResult
+from liftpy.explore.space.space import Space
+from liftpy.explore.space.units import families_for
+from liftpy.ir.program import Program
+from liftpy.language.text.program import parse
+from liftpy.loops.bounds import bounds
+from liftpy.loops.writers import shared_stores
+from liftpy.opencl.session import Session
+from liftpy.pipeline import Compilation, compile_program
+from liftpy.rewrite.partition import direct
+from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
+from liftpy.workloads import workload
+
+FAMILY = "planes"
+ADDED = "map(transpose) |> map(d => d |> map(x => x |> reduce(add, 0)))"
+CASES: dict[str, Program] = {
+    "largest, channels last": workload("pool/max/7x9x4x3x2"),
+    "mean, channels last": workload("pool/average/5x7x2x3x1"),
+    "gradient of the mean": lp.gradient(workload("pool/average/7x5x3x3x2")),
+    "channels first": parse("""
+        def p(xss: [3][7][9]f32) = xss |> map(image => image |> pad(1, 1, -inf)
+          |> map(pad(1, 1, -inf)) |> slide(3, 2) |> map(map(slide(3, 2)) |> transpose)
+          |> map(map(w => w |> join |> reduce(maximum, -inf))))"""),
+    "a fold of folds": parse("""
+        def p(xss: [7][8]f32) = xss |> slide(3, 2) |> map(map(slide(2, 3)) |> transpose)
+          |> map(map(w => w |> map(reduce((a, x) => a * 0.5 - x, 1))
+            |> reduce((a, x) => a - x, 2)))"""),
+    "overlaps": parse(f"def p(zs: [5][3][4]f32) = zs |> overlaps(11, 2, 0) |> {ADDED}"),
+    "gaps": parse(f"def p(zs: [3][2][4]f32) = zs |> overlaps(9, 3, 0) |> {ADDED}"),
+    "rows through a layout": parse(
+        "def p(xss: [5][7]f32) = xss |> map(row => row |> slide(3, 1) "
+        "|> map(reduce((a, x) => a * 0.5 - x, 1))) |> transpose"
+    ),
+    "one map": parse(
+        "def p(xs: [11]f32) = xs |> slide(4, 1) |> map(reduce((a, x) => a * 0.5 - x, 1))"
+    ),
+}
+
+
+@cache
+def space(name: str, device: Device) -> Space:
+    """The family's candidates of a case."""
+    return whole_space(CASES[name], device, families=(FAMILY,), made=direct)
+
+
+def test_it_is_in_a_space_only_if_it_is_named() -> None:
+    assert FAMILY not in families_for(DEFAULT_DEVICE)
+    assert FAMILY in families_for(DEFAULT_DEVICE, [FAMILY])
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_candidates_are_right_and_have_no_races(runtime: Device, name: str) -> None:
+    program = CASES[name]
+    arrays = inputs(program)
+    judge = Judge(program, arrays, expected(program, arrays, tolerance=1e-5))
+    found = space(name, runtime)
+    members = [m for m in found.members if m.points.count()]
+    with Session(runtime) as session:
+        for member in members[:: 1 + len(members) // 5]:
+            candidate = found.candidate(dict(member.words), seed=3)
+            made = compile_program(candidate.skeleton.at(candidate.point))
+            for code in made.optimized:
+                assert all(bound.way for bound in bounds(code)), candidate.label
+                assert not shared_stores(code), candidate.label
+            with session.load(made.module) as loaded:
+                got = loaded.run(arrays, poison=True)
+            assert not isinstance(judge.judge(got), WrongResult), candidate.label
+
+
+def compiled(name: str, **settings: str | int) -> Compilation:
+    """A candidate that reads padding as it is and makes a plane by one work-item."""
+    words = {"pad": "fused", "hold": "no", "items": "one", "vector": "no"}
+    candidate = space(name, DEFAULT_DEVICE).candidate(words | settings)
+    return compile_program(candidate.skeleton.at(candidate.point))
+
+
+def test_without_maps_around_it_each_pass_is_a_kernel_that_updates_the_result() -> None:
+    made = compiled("overlaps", inside="0")
+    first, second = made.chain.run
+    assert not first.updates
+    assert second.updates
+    assert first.writes == second.writes == made.chain.result
+    assert [b.role for b in made.chain.buffers] == ["input", "output"]
+
+
+def test_passes_are_a_loop_around_the_loops_over_a_plane() -> None:
+    (kernel,) = compiled("overlaps", inside="1").kernels
+    first, rest = kernel.source.split("for (int i0", 1)[1].split("for (int i1")
+    assert "output[" in first
+    assert "= output[" not in first
+    assert "= output[" in rest
+
+
+def test_an_operation_on_the_folds_is_applied_after_the_last_pass() -> None:
+    made = compiled("mean, channels last", inside="0")
+    *_, last = made.chain.run
+    assert [k.updates for k in made.chain.run] == [False] + [True] * 8 + [False]
+    assert last.reads == (made.chain.run[0].writes,)
+
+
+@pytest.mark.parametrize("hold", ["local", "private"])
+def test_the_passes_read_held_windows(hold: str) -> None:
+    (kernel,) = compiled("largest, channels last", inside="1", hold=hold).kernels
+    copied, passed = kernel.source.split("output[", 1)
+    assert "x[" in copied
+    assert "x[" not in passed
+    assert ("__local" in copied) == (hold == "local")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("largest, channels last", "[9][4][5][4]f32"), ("channels first", "[9][3][4][5]f32")],
+)
+def test_stored_windows_are_in_the_order_of_the_passes(name: str, shape: str) -> None:
+    """A pass reads a plane of the windows from its beginning to its end."""
+    made = compiled(name, inside="0", pad="windows")
+    windows = made.chain.run[0].writes
+    assert str(windows.type) == shape
+    assert [k.reads for k in made.chain.run[1:]] == [(windows,)] * 9
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("def p(xs: [5]f32) = xs |> map(x => x * 2)", "no map of folds makes the result"),
+        (
+            (
+                "def p(a: [5][7]f32, b: [3][7]f32) = a |> map(x => b |> map(y => zip(x, y) "
+                "|> map(mul) |> reduce(add, 0)))"
+            ),
+            "`direct` applies, which is better",
+        ),
+        ("def p(xss: [5][65]f32) = xss |> map(reduce(add, 0))", "more than 64 steps"),
+        (
+            (
+                "def p(xss: [5][7]f32) = xss |> map(row => zip(row, row) "
+                "|> reduce((a, x) => (a.0 + x.0, a.1 - x.1), 0))"
+            ),
+            "its folds make tuples or arrays",
+        ),
+    ],
+)
+def test_it_says_why_it_does_not_apply(text: str, why: str) -> None:
+    reason = skeletons_of(FAMILIES[FAMILY], parse(text))
+    assert isinstance(reason, str)
+    assert why in reason
