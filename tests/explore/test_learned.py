@@ -130,8 +130,8 @@ def test_a_space_that_is_used_up_by_lessons_is_exhausted(campaign, tmp_path, mon
 
 def test_local_memory_that_the_driver_adds_is_learned():
     space = space_of(PROGRAM, DEFAULT_DEVICE, families=["local"])
-    (member,) = space.members
-    (point,) = member.points.draws(0)
+    member, *_ = space.members
+    point, *_ = member.points.draws(0)
     candidate = Candidate(PROGRAM, member.skeleton, tuple(point.items()))
     kernel = next(k for k in chain(member.skeleton.program).kernels if k.demand.local.constant != 0)
     own = kernel.demand.local.value(point)
