@@ -12,6 +12,7 @@ from liftpy.networks.arena import aligned
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.layout import Layout, blocks_of, constant_items
 from liftpy.networks.running import Times
+from liftpy.opencl.clock import Clock
 from liftpy.opencl.kernel import Module
 from liftpy.semantics.counting import operations
 from liftpy.traffic.machine import hardware_of
@@ -92,6 +93,11 @@ class Profile:
     predicted_ns: int | None
     peak: Peak
     last: Times
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that timed the kernels."""
+        return self.last.clock
 
 
 def profiled(

@@ -32,6 +32,7 @@ from liftpy.explore.report.labels import Rectangle, beside, leader, short_ids
 from liftpy.explore.report.scale import Scale, unit_of_axis
 from liftpy.explore.report.wording import (
     FIGURES,
+    clock_text,
     disturbed_text,
     in_figure,
     in_span,
@@ -82,6 +83,7 @@ def contents(campaign: Campaign, axis: str) -> dict[str, Any]:
         "command": reproduce(campaign),
         "outcomes": [(kind, n, n / len(campaign.rows)) for kind, n in campaign.counts.items()],
         "disturbed": disturbed_text(campaign),
+        "clock": clock_text(campaign),
         "reasons": reasons(campaign.rows),
     }
 
