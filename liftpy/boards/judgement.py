@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from liftpy.explore.measure.outcome import (
 from liftpy.explore.measure.samples import History, farthest
 from liftpy.ir.program import Program
 from liftpy.ir.types import components
+from liftpy.opencl.clock import Clock
 from liftpy.opencl.kernel import Module
 
 
@@ -92,9 +93,13 @@ class Judgement:
     def measured(self, row: Result, module: Module) -> Measured | WrongResult:
         """A measured result, or a wrong one if a suspect element differs from the meaning."""
         error, departure = row.error, None
+        clock: Clock = "device"
         for name, value in row.detail:
             if name == "reference":
                 departure = farthest(map(self._history.take, looks(value)))
+                continue
+            if name == "clock":
+                clock = clock_named(value)
                 continue
             part, element, got = value.split(":")
             where, meant, path = self.meant(part, element)
@@ -113,6 +118,7 @@ class Judgement:
             row.rms,
             row.build_seconds,
             departure=departure,
+            clock=clock,
         )
 
     def meant(self, part: str, element: str) -> tuple[tuple[int, ...], Any, tuple[int, ...]]:
@@ -133,6 +139,13 @@ def looks(text: str) -> tuple[int, int]:
     if not before or not after:
         raise ValueError("the reference kernel took 0 ns")
     return before, after
+
+
+def clock_named(text: str) -> Clock:
+    """The clock that a row names. ValueError for another word."""
+    if text not in get_args(Clock):
+        raise ValueError(f"no clock is named {text}")
+    return cast("Clock", text)
 
 
 def limit_of(said: Mapping[str, str], module: Module) -> KernelLimit:

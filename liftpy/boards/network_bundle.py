@@ -42,7 +42,7 @@ from liftpy.opencl.session import BUILD_OPTIONS
 FORMAT = "liftpy-network 1"
 
 OWN = Path(__file__).with_name("network_host")
-SHARED = ("device", "judge", "limits", "lines", "opencl", "sha256", "text")
+SHARED = ("clock", "device", "judge", "limits", "lines", "opencl", "sha256", "text")
 """The files that `network` shares with the program `board`."""
 
 HOST_OF_NETWORK = sorted(

@@ -34,6 +34,7 @@ from liftpy.networks.plan import Plan, load, stored
 from liftpy.networks.plan_file import Choice
 from liftpy.networks.planning import Point
 from liftpy.networks.profiling import Profile, trace_of
+from liftpy.opencl.clock import BY_HOST
 
 
 def register(app: typer.Typer) -> None:
@@ -377,6 +378,8 @@ def tell_run(
         else f", {times.time_ns / max(1, predicted):.2f} of the predicted {in_time(predicted)}"
     )
     say(f"time    {in_time(times.time_ns)}{ratio}; on the host {in_time(times.host_ns)}")
+    if times.clock == "host":
+        say(f"clock   {BY_HOST}")
     p = plan.point
     say(
         f"memory  {in_bytes(p.memory)}: arena {in_bytes(p.arena)} (at least {in_bytes(p.bound)}), "
@@ -412,6 +415,7 @@ def run_data(
         "device": plan.device.to_json(),
         "time_ns": times.time_ns,
         "host_ns": times.host_ns,
+        "clock": times.clock,
         "predicted_ns": times.predicted_ns,
         "peak": {"gflops": times.peak.flops, "gbytes": times.peak.bytes},
         "plan": point_data(plan.point),

@@ -48,6 +48,7 @@ from liftpy.files.writing import write_file, write_files
 from liftpy.ir.open_sizes import size_ranges
 from liftpy.ir.program import Program
 from liftpy.ir.types import components
+from liftpy.opencl.clock import BY_HOST
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
@@ -353,6 +354,7 @@ def tell(
                 "stored_ns": None if stored is None else stored.time_ns,
                 "disturbed": done.disturbed,
                 "departure": done.departure,
+                "clock": done.clock,
                 "prepare_ns": done.prepare_ns,
                 "kernels_ns": done.kernels_ns,
                 "error": error.largest,
@@ -372,6 +374,8 @@ def tell(
     say(f"time    {in_time(done.time_ns)} (prepare {in_time(done.prepare_ns)})")
     if stored is not None:
         say(f"stored  {in_time(stored.time_ns)} ({beside(done.time_ns, stored)})")
+    if done.clock == "host":
+        say(f"clock   {BY_HOST}")
     if done.disturbed:
         say(
             f"disturbed: a fixed kernel took {done.departure:.2f} times its usual time around the "

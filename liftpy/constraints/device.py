@@ -188,6 +188,7 @@ def check_extensions(what: str, needed: Iterable[str], device: Device) -> None:
 _RUNTIMES = {
     "intel": "intel(r) opencl",
     "pocl": "portable computing language",
+    "rusticl": "rusticl",
     "oclgrind": "oclgrind",
 }
 

@@ -12,6 +12,7 @@ from liftpy.networks.arena import aligned
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.layout import Layout, blocks_of, constant_items
 from liftpy.networks.running import Times
+from liftpy.opencl.clock import Clock
 from liftpy.opencl.kernel import Module
 from liftpy.semantics.counting import operations
 from liftpy.traffic.machine import hardware_of
@@ -114,6 +115,11 @@ class Profile:
     def of_peak(self) -> float:
         """The least time that the device's peaks allow all rows, as a fraction of `time_ns`."""
         return sum(row.least_ns(self.peak) for row in self.rows) / max(1, self.time_ns)
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that timed the kernels."""
+        return self.last.clock
 
 
 def profiled(

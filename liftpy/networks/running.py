@@ -26,6 +26,7 @@ from liftpy.networks.schedule import (
 )
 from liftpy.networks.sharing import only_read, sharing
 from liftpy.opencl.arguments import DTYPES
+from liftpy.opencl.clock import Clock
 from liftpy.opencl.foreign import on_host
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.resident import Armed, Place, Resident
@@ -36,11 +37,12 @@ from liftpy.opencl.session import Session
 class Times:
     """Nanoseconds of a run: of each kernel, and of the whole on the host, without copies.
 
-    `spans` are the start and end of each kernel by operation, by the device's clock.
+    `spans` are the start and end of each kernel by operation, by the clock `clock`.
     """
 
     spans: Mapping[str, Sequence[tuple[int, int]]]
     host_ns: int
+    clock: Clock = "device"
 
     @property
     def kernels(self) -> Mapping[str, Sequence[int]]:
@@ -146,7 +148,7 @@ class Runner:
             taken += host_ns
             for call in (call for call, part in group if part is None):
                 self._on_host(call.operation, host)
-        self.times = Times(spans, taken)
+        self.times = Times(spans, taken, self._session.opened.clock)
         result = self._on_device if on_device else self._result
         return {name: result(name, host) for name in self.graph.outputs}
 

@@ -12,6 +12,7 @@ from liftpy.constraints.profile import profile, profiles
 from liftpy.errors import DeviceRefused, UnknownName
 from liftpy.ir.types import EXTENSIONS
 from liftpy.language.entry import entry
+from liftpy.opencl import runtimes
 from liftpy.opencl.driver import cl, opened, reason
 
 HOW_TO_GET_A_DEVICE = (
@@ -31,8 +32,9 @@ def devices() -> tuple[Device, ...]:
 
 
 def device_notes() -> tuple[str, ...]:
-    """Sentences about installed runtimes that cannot be used."""
-    return _found()[1]
+    """Sentences about installed runtimes that cannot be used, or have no device."""
+    _, failed, empty = _found()
+    return (*failed, *empty)
 
 
 @entry("lp.find_device")
@@ -41,16 +43,17 @@ def find_device(selector: str | None = None) -> Device:
 
     None is the first device, a number the one with that index in `devices()`, and anything else
     a part of "PLATFORM DEVICE TYPE" in any case: "portable", "nvidia", "cpu". The words "intel",
-    "pocl" and "oclgrind" mean these runtimes. "profile:NAME" is a device that is not attached
-    (liftpy/constraints/profile.py): nothing runs on it.
+    "pocl", "rusticl" and "oclgrind" mean these runtimes. "profile:NAME" is a device that is not
+    attached (liftpy/constraints/profile.py): nothing runs on it.
 
     Raises DeviceRefused if there is no device at all, UnknownName if none fits.
     """
     if selector is not None and selector.startswith(PROFILE):
         return profile(selector.removeprefix(PROFILE)).device
-    known, notes = devices(), device_notes()
+    known = devices()
     if not known:
-        raise DeviceRefused(" ".join(("no OpenCL device was found.", *notes, HOW_TO_GET_A_DEVICE)))
+        notes = " ".join(("no OpenCL device was found.", *device_notes(), HOW_TO_GET_A_DEVICE))
+        raise DeviceRefused(notes)
     if selector is None:
         return known[0]
     fitting = those_named(selector, known)
@@ -61,7 +64,9 @@ def find_device(selector: str | None = None) -> Device:
         named = bool(word) and not word.isdecimal()
         found = [f"{PROFILE}{p.name}" for p in profiles() if named and word in p.name]
         hint = [f"or, for its limits only, {' or '.join(found)}"] if found else []
-        raise UnknownName("\n".join((refused, *listing, *hint, *notes)))
+        _, failed, empty = _found()
+        meant = [note for note in empty if word and word in note.casefold()]
+        raise UnknownName("\n".join((refused, *listing, *hint, *failed, *meant)))
     return fitting[0]
 
 
@@ -79,26 +84,34 @@ def handle_of(device: Device) -> cl.Device:
 
 
 @functools.cache
-def _found() -> tuple[tuple[tuple[Device, cl.Device], ...], tuple[str, ...]]:
-    """Devices with their handles, in order, and notes on runtimes that cannot be used."""
+def _found() -> tuple[tuple[tuple[Device, cl.Device], ...], tuple[str, ...], tuple[str, ...]]:
+    """Devices with their handles, in order; notes on runtimes that fail, and on those without any.
+
+    The latter are of interest only to who wants such a runtime.
+    """
     module, said = opened()
     if module is None:
-        return (), said
-    notes = list(said)
+        return (), said, ()
+    notes, empty = list(said), list[str]()
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:
         if error.code != cl.status_code.PLATFORM_NOT_FOUND_KHR:
             notes.append(f"The OpenCL loader failed: {reason(error)}.")
-        return (), tuple(notes)
+        return (), tuple(notes), ()
     handles: list[tuple[Device, cl.Device]] = []
     for platform in platforms:
+        name = platform.name.strip()
         try:
-            handles += [(_describe(platform, handle), handle) for handle in platform.get_devices()]
+            found = platform.get_devices()
+            handles += [(_describe(platform, handle), handle) for handle in found]
         except cl.Error as error:
-            notes.append(f"The platform {platform.name.strip()} failed: {reason(error)}.")
+            notes.append(f"The platform {name} failed: {reason(error)}.")
+            continue
+        if not found:
+            empty += runtimes.why_empty(name)
     handles.sort(key=lambda pair: _rank(pair[0]))
-    return tuple(_numbered(handles)), tuple(notes)
+    return tuple(_numbered(handles)), tuple(notes), tuple(empty)
 
 
 def _describe(platform: cl.Platform, handle: cl.Device) -> Device:

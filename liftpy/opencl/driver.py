@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from liftpy.constraints.device import Device
 from liftpy.errors import DeviceRefused
 from liftpy.opencl import runtimes
+from liftpy.opencl.clock import PAUSE, Clock, clock_of
 
 
 @functools.cache
@@ -61,12 +63,16 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class OpenDevice:
-    """A device of this machine, with its context and an in-order queue with profiling."""
+    """A device of this machine, with its context and an in-order queue with profiling.
+
+    `clock` is the one that times its launches.
+    """
 
     device: Device
     handle: cl.Device
     context: cl.Context
     queue: cl.CommandQueue
+    clock: Clock = "device"
 
     @classmethod
     def of(cls, device: Device, handle: cl.Device) -> OpenDevice:
@@ -74,12 +80,32 @@ class OpenDevice:
         with refusal(device, "a context"):
             context = _of_processor(handle) if device.type == "CPU" else cl.Context([handle])
             profiling = cl.command_queue_properties.PROFILING_ENABLE
-            return cls(device, handle, context, cl.CommandQueue(context, properties=profiling))
+            queue = cl.CommandQueue(context, properties=profiling)
+            return cls(device, handle, context, queue, _clock(handle, context, queue))
 
     @property
     def alignment(self) -> int:
         """The alignment of sub-buffers in bytes."""
         return self.handle.mem_base_addr_align // 8  # OpenCL gives it in bits
+
+
+_CLOCKS: dict[cl.Device, Clock] = {}
+
+
+def _clock(handle: cl.Device, context: cl.Context, queue: cl.CommandQueue) -> Clock:
+    """The clock for the launches of a device; it is determined once per process."""
+    if handle not in _CLOCKS:
+        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size=4)
+        first = cl.enqueue_fill_buffer(queue, buffer, bytes(4), 0, 4)
+        first.wait()
+        begun = time.perf_counter_ns()
+        time.sleep(PAUSE)
+        between = time.perf_counter_ns() - begun
+        last = cl.enqueue_fill_buffer(queue, buffer, bytes(4), 0, 4)
+        last.wait()
+        buffer.release()
+        _CLOCKS[handle] = clock_of(first.profile.start, last.profile.end, between)
+    return _CLOCKS[handle]
 
 
 @cache

@@ -6,13 +6,20 @@ The code is the same whether a launch is timed, checked, or prepares constants.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from liftpy.errors import DeviceRefused
 from liftpy.opencl.allocations import Allocations
 from liftpy.opencl.arguments import check_times, spell
 from liftpy.opencl.driver import OpenDevice, cl, refusal, refused
 from liftpy.opencl.kernel import Launch, Module
+
+Armed: TypeAlias = tuple[Any, tuple[int, ...], tuple[int, ...] | None]
+"""A kernel whose arguments are set, with its global and its local size."""
+
+Span: TypeAlias = tuple[int, int]
+"""The start and the end of a launch in nanoseconds."""
 
 
 class Launcher:
@@ -25,8 +32,8 @@ class Launcher:
         kernels: Mapping[Launch, cl.Kernel],
         memory: Allocations,
     ) -> None:
+        self._on = on
         self._device = on.device
-        self._queue = on.queue
         self._module = module
         self._kernels = kernels
         self._memory = memory
@@ -37,27 +44,20 @@ class Launcher:
         self._armed.clear()
 
     def run(self, launches: Sequence[Launch]) -> tuple[list[int], int]:
-        """Run launches to the end: device nanoseconds of each, and the host's in total.
+        """Run launches to the end: nanoseconds of each, and the host's in total.
 
         The total is from before the first launch until the last one is over.
         Raises DeviceRefused for the launch that failed, or for work that was queued before.
         """
         armed = [(self._kernel(x), x.global_size, x.local_size) for x in launches]
-        queue = self._queue
         events: list[cl.Event] = []
         with refusal(self._device, f"what came before the launches of {self._module.name}"):
-            queue.finish()
-        # After a kernel the caches hold none of the host's code, so each line of it here takes
-        # microseconds: the clock spans as little code as possible.
+            self._on.queue.finish()
         try:
-            start = time.perf_counter_ns()
-            for kernel, size, group in armed:
-                events.append(cl.enqueue_nd_range_kernel(queue, kernel, size, group))
-            queue.finish()
-            taken = time.perf_counter_ns() - start
-            return [nanoseconds(event) for event in events], taken
+            spans, taken = launched(self._on, armed, events)
         except cl.Error as error:
             raise self._refused(launches, events, error) from error
+        return [end - start for start, end in spans], taken
 
     def check(self, launches: Sequence[Launch], times: Sequence[int], host_ns: int) -> None:
         """Refuse impossible times from `run`, with ClockRefused."""
@@ -79,7 +79,7 @@ class Launcher:
         """The error of the launch that failed: the first whose event reports it or is missing."""
         for launch, event in zip(launches, events, strict=False):
             try:
-                nanoseconds(event)
+                span(event)
             except cl.Error as own:
                 return refused(self._device, self._spell(launch), own)
         if len(events) < len(launches):
@@ -90,13 +90,40 @@ class Launcher:
         return f"{spell(launch)} of {self._module.name}"
 
 
-def nanoseconds(event: cl.Event) -> int:
-    """The duration of a launch by the device's clock, once it is over."""
-    start, end = span(event)
-    return end - start
+def launched(
+    on: OpenDevice, kernels: Iterable[Armed], events: list[cl.Event]
+) -> tuple[list[Span], int]:
+    """Launches kernels to the end: the span of each, and the host's nanoseconds in total.
+
+    Spans are those of the clock of `on`; by the host's clock each launch is awaited before the
+    next. `events` gets the event of each launch. Raises cl.Error for a launch that failed.
+    """
+    queue = on.queue
+    if on.clock == "host":
+        spans = [_by_host(queue, kernel, events) for kernel in kernels]
+        return spans, spans[-1][1] - spans[0][0] if spans else 0
+    # After a kernel the caches hold none of the host's code, so each line of it here takes
+    # microseconds: the clock spans as little code as possible.
+    start = time.perf_counter_ns()
+    for kernel, size, group in kernels:
+        events.append(cl.enqueue_nd_range_kernel(queue, kernel, size, group))
+    queue.finish()
+    taken = time.perf_counter_ns() - start
+    return [span(event) for event in events], taken
 
 
-def span(event: cl.Event) -> tuple[int, int]:
+def _by_host(queue: cl.CommandQueue, armed: Armed, events: list[cl.Event]) -> Span:
+    """Launches one kernel to the end; its start and end by the host's clock."""
+    kernel, size, group = armed
+    start = time.perf_counter_ns()
+    events.append(cl.enqueue_nd_range_kernel(queue, kernel, size, group))
+    queue.finish()
+    end = time.perf_counter_ns()
+    events[-1].wait()  # `finish` does not report a launch that failed
+    return start, end
+
+
+def span(event: cl.Event) -> Span:
     """The start and the end of a launch by the device's clock, once it is over.
 
     For a failed launch, Intel's `finish` reports nothing and the profile is wrong; only `wait`

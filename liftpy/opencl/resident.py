@@ -6,7 +6,6 @@ writes, another reads where it is. Nothing is copied between launches.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -19,7 +18,8 @@ from liftpy.opencl.arguments import check_times, spell
 from liftpy.opencl.driver import arrays, cl, refusal, refused
 from liftpy.opencl.foreign import in_device_memory
 from liftpy.opencl.kernel import Launch, Module, Phase
-from liftpy.opencl.launching import span
+from liftpy.opencl.launching import Armed as ArmedKernel
+from liftpy.opencl.launching import launched, span
 from liftpy.opencl.session import Session
 
 UNWRITTEN = np.array(0xFF, np.uint8)
@@ -41,7 +41,7 @@ class Armed:
 
     module: Module
     launches: tuple[Launch, ...]
-    kernels: tuple[tuple[Any, tuple[int, ...], tuple[int, ...] | None], ...]
+    kernels: tuple[ArmedKernel, ...]
 
 
 class Resident:
@@ -215,18 +215,13 @@ class Resident:
 
         DeviceRefused for the launch that failed.
         """
-        queue = self._queue
         flat = [one for part in parts for one in part.kernels]
         events: list[Any] = []
         try:
-            start = time.perf_counter_ns()
-            for kernel, size, group in flat:
-                events.append(cl.enqueue_nd_range_kernel(queue, kernel, size, group))
-            queue.finish()
-            taken = time.perf_counter_ns() - start
-            times = iter([span(event) for event in events])
+            spans, taken = launched(self._session.opened, flat, events)
         except cl.Error as error:
             raise self._refused(parts, events, error) from error
+        times = iter(spans)
         return [[next(times) for _ in part.kernels] for part in parts], taken
 
     def check(self, parts: Sequence[Armed], times: Sequence[Sequence[int]], host_ns: int) -> None:

@@ -33,6 +33,7 @@ from importlib import metadata
 from pathlib import Path
 
 VENDORS = "OCL_ICD_VENDORS"
+RUSTICL, RUSTICL_DRIVERS = "rusticl", "RUSTICL_ENABLE"
 INTEL = "libintelocl.so"
 
 # The dependencies of Intel's library, those without dependencies of their own first, each with the
@@ -71,6 +72,23 @@ def register() -> tuple[str, ...]:
         return (f"The ICD files for {library} cannot be written: {error}.",)
     os.environ[VENDORS] = str(folder)
     return ()
+
+
+def why_empty(platform: str) -> tuple[str, ...]:
+    """Why a platform has no device, in a sentence that says what to do, where it is known."""
+    if platform.casefold() != RUSTICL:
+        return ()
+    drivers = os.environ.get(RUSTICL_DRIVERS)
+    why = (
+        f"with {RUSTICL_DRIVERS}={drivers}"
+        if drivers
+        else f"as {RUSTICL_DRIVERS} is not set in the environment"
+    )
+    said = (
+        f"Mesa's rusticl is installed and has no device, {why}: {RUSTICL_DRIVERS}=llvmpipe makes "
+        "the processor one, and a driver's name, such as radeonsi or iris, its GPUs."
+    )
+    return (said,)
 
 
 def libraries() -> list[str]:

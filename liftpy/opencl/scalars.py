@@ -260,10 +260,14 @@ FETCHES = re.compile(r"\bfetch_([a-z]+)\(")
 FETCHING = """\
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch)
+#if defined(__SPIR__) || !(defined(__SPIR32__) || defined(__SPIR64__))
 #define HAS_FETCH
 #endif
 #endif
+#endif
 """
+"""Mesa compiles for SPIR without defining `__SPIR__`, and its translator to SPIR-V ends the process
+at Clang's hint. Intel's runtime, which defines both, has no such translator."""
 FETCH = """\
 inline void fetch_{t}(__global const {t}* place) {{
 #ifdef HAS_FETCH

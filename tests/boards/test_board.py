@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from liftpy.boards.bundle import Bundle, write
+from liftpy.boards.bundle import HOST, Bundle, write
 from liftpy.boards.importing import import_results
 from liftpy.boards.link import RUNNER
 from liftpy.boards.results import read_results
@@ -21,8 +21,11 @@ from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.samples import REPEATS, SLOW_REPEATS
+from liftpy.explore.report.wording import outcomes_text
 from liftpy.language.text.program import parse
+from liftpy.opencl.clock import BY_HOST
 from tests.boards.ran import altered, exported, run
+from tests.conftest import built
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +207,30 @@ def test_rows_around_which_the_board_was_slower_are_disturbed(board, three, tmp_
         path.write_text(times.sub(f"reference={wrong}", printed.stdout))
         with pytest.raises(ResultsRefused, match="the detail of a measured result is not valid"):
             import_results(tmp_path / "b.db", read_results(path))
+
+
+def test_a_board_whose_clock_stands_still_is_timed_by_the_host_s(three, tmp_path):
+    """No clock of this machine does: the program is changed so that none is fast enough."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for path in HOST:
+        shutil.copy(path, source)
+    clock = (source / "clock.c").read_text()
+    assert "between / 2" in clock
+    (source / "clock.c").write_text(clock.replace("between / 2", "between * 1e6"))
+    program = built(sorted(source.glob("*")), tmp_path) / "board"
+    folder, ids = three
+    printed = run(program, folder, "--repeats", "2")
+    assert printed.stdout.count(f"2 runs {BY_HOST}") == len(ids)
+    found = results(printed, tmp_path)
+    assert all(dict(row.detail)["clock"] == "host" for row in found.rows)
+    assert all(ns > 100 for row in found.rows for times in row.times_ns for ns in times)
+    import_results(tmp_path / "a.db", found)
+    campaign = Campaign.read(tmp_path / "a.db")
+    assert outcomes_text(campaign).endswith(f"3 measured; {BY_HOST}")
+    (tmp_path / "b.csv").write_text(printed.stdout.replace("clock=host", "clock=moon"))
+    with pytest.raises(ResultsRefused, match="no clock is named moon"):
+        import_results(tmp_path / "b.db", read_results(tmp_path / "b.csv"))
 
 
 def test_a_slow_candidate_is_run_twice(board, three, tmp_path):

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 
@@ -16,6 +17,7 @@ from liftpy.boards.network_bundle import HOST_OF_NETWORK
 from liftpy.cli.application import application
 from liftpy.networks.plan import Plan
 from liftpy.networks.schedule import Pack, schedule_of
+from liftpy.opencl.clock import BY_HOST
 from tests.conftest import built
 from tests.networks.models import model, node, value
 
@@ -117,6 +119,23 @@ def test_results_that_no_kernel_writes_are_there(program, pocl, tmp_path):
     for name, array in wanted.items():
         np.testing.assert_array_equal(got[name], array)
         assert got[name].dtype == array.dtype
+
+
+def test_a_network_on_a_clock_that_stands_still_is_timed_by_the_host_s(small, tmp_path):
+    """No clock of this machine does: the program is changed so that none is fast enough."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for path in HOST_OF_NETWORK:
+        shutil.copy(path, source)
+    clock = (source / "clock.c").read_text()
+    (source / "clock.c").write_text(clock.replace("between / 2", "between * 1e6"))
+    changed = built(sorted(source.glob("*")), tmp_path) / "network"
+    said = run(changed, small, "--check", "--repeats", "2")
+    assert said.returncode == 0, said.stderr
+    assert BY_HOST in said.stdout
+    times = re.findall(r"^operation ([\d.]+) ms", said.stdout, re.MULTILINE)
+    assert times
+    assert min(map(float, times)) > 1e-4
 
 
 def test_a_wrong_constant_is_found(program, small):

@@ -57,6 +57,7 @@ from liftpy.ir.program import Program
 from liftpy.opencl.arguments import check_launch, check_memory, check_times
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.foreign import on_host
+from liftpy.opencl.runtimes import RUSTICL, RUSTICL_DRIVERS, why_empty
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.primitives.dialects import LoweredProgram
@@ -500,9 +501,9 @@ CASES |= {
 }
 
 
-def with_devices(*known: object):
-    """As if these were the devices of this machine."""
-    return mock.patch("liftpy.opencl.devices._found", return_value=(known, ()))
+def with_devices(*known: object, empty: tuple[str, ...] = ()):
+    """As if these were the devices of this machine, and this were said of runtimes without any."""
+    return mock.patch("liftpy.opencl.devices._found", return_value=(known, (), empty))
 
 
 @case
@@ -515,6 +516,15 @@ def no_device(_folder):
 def device_that_is_unknown(_folder):
     with with_devices((DEFAULT_DEVICE, None)):
         find_device("abacus")
+
+
+@case
+def device_of_a_runtime_without_a_driver(_folder):
+    with (
+        mock.patch.dict("os.environ", {RUSTICL_DRIVERS: ""}),
+        with_devices((DEFAULT_DEVICE, None), empty=why_empty(RUSTICL)),
+    ):
+        find_device(RUSTICL)
 
 
 @case

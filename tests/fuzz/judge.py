@@ -24,7 +24,7 @@ import numpy as np
 
 from liftpy.constraints.device import Device
 from liftpy.constraints.length import length
-from liftpy.errors import BuildFailed, LiftError
+from liftpy.errors import BuildFailed, KernelRefused, LiftError
 from liftpy.ir.call import FunCall
 from liftpy.ir.function import Lambda
 from liftpy.ir.primitive import Primitive
@@ -71,6 +71,7 @@ OTHERS = [name for name in FAMILIES if name != "plain"]
 TURN = {"staged": 0.2, "local": 0.5, "partial": 0.5}  # they seldom apply: tried early
 UNSAFE = "unsafe"
 OPTIMIZER = "wrong by the driver's optimizer"
+LIMITED = "beyond a limit of the built kernel"  # known only once the driver has built it
 RETRIES = 4  # points of a family at which a smaller program may fail too
 COUNTS = ("outcomes", "families", "primitives", "reasons")
 ATTEMPTS = 12  # places at which rules are tried before a program is lowered
@@ -267,7 +268,11 @@ def results(session: Session, cases: list[Case]) -> Iterator[tuple[Case, np.ndar
         yield from results(session, cases[half:])
         return
     for case, module in zip(cases, modules, strict=True):
-        loaded = session._made(module, built, 0.0, "")
+        try:
+            loaded = session._made(module, built, 0.0, "")
+        except KernelRefused as refusal:
+            yield case, refusal
+            continue
         given = by_buffer(module, tuple(case.arrays.values()))
         constants = {b.name for b in module.buffers if b.role == "constant"}
         uploaded = {n: a for n, a in given.items() if n in constants}
@@ -354,6 +359,8 @@ def verdicts(session: Session, cases: list[Case]) -> Iterator[Verdict]:
     for case, got in results(session, cases):
         why = str(got) if isinstance(got, LiftError) else difference(case, got)
         outcome = "crashed" if isinstance(got, LiftError) else "wrong" if why else "right"
+        if isinstance(got, KernelRefused):
+            outcome = LIMITED
         if outcome == "wrong" and is_right_unoptimized(case, session.device) and not unsafe(case):
             outcome = OPTIMIZER  # defined behaviour, as far as memory is concerned
         form = case.form
@@ -488,7 +495,7 @@ def judge_here(start: int, count: int, device: str, kind: str = "any") -> Tally:
             tally.outcomes[verdict.outcome] += 1
             tally.families[f"{verdict.family or 'none'} {verdict.outcome}"] += 1
             tally.primitives.update(words(verdict.program))
-            if verdict.outcome == "right":
+            if verdict.outcome in {"right", LIMITED}:
                 continue
             reason = f"{verdict.outcome}: " + re.sub(r"\d+", "N", verdict.why[:60])
             tally.reasons[reason] += 1
@@ -543,7 +550,7 @@ def main() -> int:
     for name in COUNTS:
         print(f"{name}: {dict(sorted(getattr(total, name).items()))}")
     counts = total.outcomes
-    return int(counts.total() > counts["right"] + counts["killed"])
+    return int(counts.total() > counts["right"] + counts["killed"] + counts[LIMITED])
 
 
 if __name__ == "__main__":

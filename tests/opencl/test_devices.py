@@ -10,6 +10,7 @@ import pytest
 from liftpy.constraints.device import DEFAULT_DEVICE, fits
 from liftpy.errors import DeviceRefused, UnknownName
 from liftpy.opencl.devices import _numbered, _rank, device_notes, devices, find_device
+from liftpy.opencl.runtimes import RUSTICL, RUSTICL_DRIVERS, why_empty
 from liftpy.opencl.session import Session
 
 
@@ -20,7 +21,7 @@ def test_devices_come_in_order(runtime):
     processors = [d.platform for d in known if d.type == "CPU"]
     assert "Intel(R) OpenCL" not in processors[1:] or processors[0] == "Intel(R) OpenCL"
     assert find_device() == known[0]
-    assert device_notes() == ()
+    assert [note for note in device_notes() if RUSTICL not in note] == []
 
 
 def test_a_device_is_found_by_number_and_by_part_of_its_name(runtime):
@@ -44,6 +45,16 @@ def test_the_name_of_a_runtime_does_not_mean_a_processor_of_that_make():
     assert fits(portable, "pocl")
     assert fits(portable, "xeon")
     assert not fits(portable, "intel")
+
+
+def test_a_platform_without_devices_says_what_would_give_it_some(monkeypatch):
+    """Mesa's rusticl has none unless a driver is named; of others nothing is known."""
+    monkeypatch.delenv(RUSTICL_DRIVERS, raising=False)
+    (note,) = why_empty("rusticl")
+    assert "as RUSTICL_ENABLE is not set in the environment: RUSTICL_ENABLE=llvmpipe" in note
+    monkeypatch.setenv(RUSTICL_DRIVERS, "iris")
+    assert "has no device, with RUSTICL_ENABLE=iris: " in why_empty("rusticl")[0]
+    assert why_empty("Portable Computing Language") == ()
 
 
 def test_gpus_come_first_and_simulators_last():

@@ -18,6 +18,7 @@ struct loaded {
     cl_kernel *kernel; /* one per launch */
     cl_mem *slot;      /* allocated when first needed */
     unsigned long long *checked; /* nanoseconds of each launch of the last call of `ran` */
+    int by_host;                 /* whether the host's clock times launches */
 };
 
 /* Builds the kernels, if the device has what they need. */
@@ -30,8 +31,4 @@ int ran(struct loaded *loaded, int poison, unsigned char **result);
 int ran_again(struct loaded *loaded, unsigned long long *ns);
 
 void unload(struct loaded *loaded);
-
-/* Seconds by a clock that is never set. */
-double seconds(void);
-
 #endif

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "clock.h"
+
 /* The nanoseconds of a run; 0 if it failed, after which the kernel is not used. */
 static unsigned long long ran_once(struct reference *reference)
 {
@@ -18,8 +20,10 @@ static unsigned long long ran_once(struct reference *reference)
 void open_reference(struct reference *reference, const struct plan *plan,
                     const struct device *device)
 {
-    const struct loaded loaded = {plan, plan->reference, device, &reference->outcome, NULL, NULL,
-                                  NULL, NULL,            NULL,   NULL};
+    const struct loaded loaded = {.plan = plan,
+                                  .candidate = plan->reference,
+                                  .device = device,
+                                  .outcome = &reference->outcome};
     reference->loaded = loaded;
     if (!plan->reference || plan->reference->launches != 1)
         return;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "judge.h"
 #include "loaded.h"
 
@@ -131,6 +132,8 @@ static int watched(struct loaded *loaded, size_t repeats, struct first *first,
     unsigned long long after = fine ? look(reference) : 0;
     if (before && after)
         add(&loaded->outcome->detail, "reference=%llu:%llu", before, after);
+    if (fine && loaded->by_host)
+        add(&loaded->outcome->detail, "%sclock=host", loaded->outcome->detail.length ? " " : "");
     return fine;
 }
 
@@ -208,8 +211,8 @@ static void judge_and_time(struct loaded *loaded, size_t repeats, struct first *
         && right(loaded, result[0], result[1]) && watched(loaded, repeats, first, reference)) {
         loaded->outcome->kind = "measured";
         note_suspects(loaded, result[0], first);
-        add(&loaded->outcome->reason, "right to %.1e, %zu runs", loaded->outcome->error,
-            loaded->outcome->runs);
+        add(&loaded->outcome->reason, "right to %.1e, %zu runs%s%s", loaded->outcome->error,
+            loaded->outcome->runs, loaded->by_host ? " " : "", loaded->by_host ? BY_HOST : "");
     }
     for (int k = 0; k < 2; k++) {
         for (size_t i = 0; i < plan->components; i++)
@@ -223,7 +226,8 @@ struct outcome tried(const struct plan *plan, const struct candidate *candidate,
                      struct reference *reference)
 {
     struct outcome outcome = {0};
-    struct loaded loaded = {plan, candidate, device, &outcome, NULL, NULL, NULL, NULL, NULL, NULL};
+    struct loaded loaded = {
+        .plan = plan, .candidate = candidate, .device = device, .outcome = &outcome};
     if (load(&loaded))
         judge_and_time(&loaded, repeats, first, reference);
     unload(&loaded);

@@ -1,12 +1,10 @@
 /* Runs a network on an OpenCL device. */
 
-#define _POSIX_C_SOURCE 199309L
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "device.h"
 #include "judge.h"
 #include "network.h"
@@ -122,13 +120,6 @@ static size_t input_of(const struct network *network, const char *option, const 
 
 /* --- reports --- */
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static int smaller(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
@@ -157,6 +148,8 @@ static void time_runs(struct resident *resident, unsigned char *const *given, un
         for (size_t i = 0; i < network->launches; i++)
             own[network->launch[i].operation * repeats + k] += 1e-6 * (double)ns[i];
     }
+    if (resident->by_host)
+        printf("%s\n", BY_HOST);
     for (size_t i = 0; i < network->operations; i++)
         printf("operation %.6f ms  %s\n", median(own + i * repeats, repeats),
                network->operation[i]);

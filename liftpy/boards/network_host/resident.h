@@ -15,6 +15,7 @@ struct resident {
     cl_kernel *kernel; /* one for each launch of a run */
     size_t parts;
     cl_mem *part; /* sub-buffers, which kernels have as arguments */
+    int by_host;  /* whether the host's clock times launches */
 };
 
 /* Builds the kernels, and uploads and packs the constants. Exits if the device cannot run them. */

@@ -28,6 +28,7 @@ from liftpy.explore.measure.outcome import BuildFailed, ByModel, Measured, Outco
 from liftpy.explore.measure.samples import departs, farthest
 from liftpy.explore.space.candidate import Candidate, steps_text
 from liftpy.files.reading import check
+from liftpy.opencl.clock import BY_HOST
 from liftpy.opencl.kernel import MemoryFigures, Module
 from liftpy.opencl.session import BUILD_OPTIONS
 
@@ -44,6 +45,7 @@ class Store(CampaignReader):
         self._identity = identity
         self._call: int | None = None
         self._together = False
+        self._by_host = False
 
     # --- opening ----------------------------------------------------------------------------------
 
@@ -240,11 +242,24 @@ class Store(CampaignReader):
                         "INSERT OR REPLACE INTO learned VALUES (?, ?, ?, ?)",
                         (key, *astuple(outcome.limit)),
                     )
+            if isinstance(outcome, Measured) and outcome.clock == "host":
+                self._note_clock()
             if not self._together:
                 self._checkpoint()
         except StoreRefused:
             self.excuse_if_possible(key, "its outcome could not be written")
             raise
+
+    def _note_clock(self) -> None:
+        """Records in the environment of the call that the device's clock was not used."""
+        if self._call is not None and not self._by_host:
+            with self._writing(CAMPAIGN) as db:
+                db.execute(
+                    "UPDATE call SET environment = json_set(environment, '$.clock', ?)"
+                    " WHERE id = ?",
+                    (BY_HOST, self._call),
+                )
+            self._by_host = True
 
     def sharpen(self, key: str, outcome: Outcome) -> None:
         """Records the outcome of measuring a candidate again: more samples, or a failure.

@@ -126,6 +126,7 @@ class Bench:
             loaded.build_seconds,
             loaded.build_log,
             departure,
+            self.session.opened.clock,
         )
         return Doubtful(measured, found) if found.doubts else measured
 

@@ -12,6 +12,7 @@ from liftpy.constraints.device import Device
 from liftpy.explore.measure.reference import Reference
 from liftpy.explore.measure.samples import departs, sample, undisturbed
 from liftpy.opencl.arguments import by_buffer
+from liftpy.opencl.clock import Clock
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
@@ -28,7 +29,8 @@ class TimedRun:
     """A result and its times; `kernels_ns` has the median of each launch, in order.
 
     The result is an array or a tuple of arrays. `departure` is the time of a fixed kernel around
-    the runs, as a multiple of its usual time (`liftpy.explore.measure.reference`).
+    the runs, as a multiple of its usual time (`liftpy.explore.measure.reference`). `clock` is the
+    one that timed the runs.
     """
 
     device: Device
@@ -37,6 +39,7 @@ class TimedRun:
     prepare_ns: int
     kernels_ns: dict[str, int]
     departure: float = 1.0
+    clock: Clock = "device"
 
     @property
     def disturbed(self) -> bool:
@@ -54,7 +57,8 @@ def run_once(module: Module, device: Device, arrays: Mapping[str, Any]) -> Timed
         columns = [round(statistics.median(column)) for column in zip(*rows, strict=True)]
         total = round(statistics.median(map(sum, rows)))
         kernels = dict(zip(functions, columns, strict=True))
-        return TimedRun(device, result, total, loaded.prepare_ns, kernels, departure)
+        clock = session.opened.clock
+        return TimedRun(device, result, total, loaded.prepare_ns, kernels, departure, clock)
 
 
 def run_poisoned(loaded: Loaded, arrays: Mapping[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 from liftpy.errors import plural
 from liftpy.explore.measure.samples import Interval, departs, interval_of
+from liftpy.opencl.clock import BY_HOST, Clock
 from liftpy.opencl.kernel import MemoryFigures
 
 Kind = Literal[
@@ -40,7 +41,7 @@ class Measured:
     largest difference from the meaning and the root mean square, relative to the largest value of
     the meaning. build_seconds, build_log: time and output of the driver's compiler. departure: the
     time of the reference kernel around the repeats, as a multiple of its usual time; None if it was
-    not run.
+    not run. clock: the one that timed it.
     """
 
     kind: ClassVar[Kind] = "measured"
@@ -52,6 +53,7 @@ class Measured:
     build_seconds: float
     build_log: str = ""
     departure: float | None = None
+    clock: Clock = "device"
 
     @property
     def disturbed(self) -> bool:
@@ -70,9 +72,11 @@ class Measured:
 
     @property
     def reason(self) -> str:
-        """The error of the result, the number of runs, and whether they were disturbed."""
+        """The error of the result, the number of runs, and what is unusual about their times."""
         error = f"right to {self.error:.1e} (rms {self.rms:.1e})"
         found = f"{error}, {plural(len(self.times_ns), 'run')}"
+        if self.clock == "host":
+            found = f"{found} {BY_HOST}"
         if not self.disturbed:
             return found
         how = f"a fixed kernel took {self.departure:.2f} times its usual time"

@@ -29,6 +29,7 @@ from liftpy.explore.report.labels import Rectangle, short_ids
 from liftpy.explore.report.scale import Scale, unit_of_axis
 from liftpy.explore.report.wording import (
     FIGURES,
+    clock_text,
     disturbed_text,
     in_figure,
     in_span,
@@ -75,6 +76,7 @@ def contents(campaign: Campaign, axis: str, also: str | None = None) -> dict[str
         "command": reproduce(campaign),
         "outcomes": [(kind, n, n / len(campaign.rows)) for kind, n in campaign.counts.items()],
         "disturbed": disturbed_text(campaign),
+        "clock": clock_text(campaign),
         "reasons": reasons(campaign.rows),
     }
 

@@ -7,6 +7,7 @@ from liftpy.explore.campaign.rows import ENERGY, ERROR, RMS
 from liftpy.explore.measure.pareto import rule
 from liftpy.explore.measure.samples import Interval
 from liftpy.explore.space.settings import Settings
+from liftpy.opencl.clock import BY_HOST
 
 FIGURES = ("peak", "allocated", "scratch", "local", "private")
 
@@ -25,10 +26,9 @@ def counts_text(counts: dict[str, int]) -> str:
 
 
 def outcomes_text(campaign: Campaign) -> str:
-    """The outcomes of a campaign in one line, and how many measurements were disturbed."""
-    counted = counts_text(campaign.counts)
-    disturbed = disturbed_text(campaign)
-    return f"{counted}; {disturbed}" if disturbed else counted
+    """The outcomes of a campaign in one line, how many were disturbed, and an unusual clock."""
+    told = (counts_text(campaign.counts), disturbed_text(campaign), clock_text(campaign))
+    return "; ".join(filter(None, told))
 
 
 def disturbed_text(campaign: Campaign) -> str:
@@ -43,6 +43,11 @@ def rule_text(campaign: Campaign, axis: str, also: str | None = None) -> str:
     stated = rule(axis, modelled=campaign.modelled, also=also)
     by = campaign.energy_costs if ENERGY in {axis, also} else ""
     return f"{stated} The costs are those of the table {by}." if by else stated
+
+
+def clock_text(campaign: Campaign) -> str:
+    """The sentence about the host's clock if it timed any candidate; empty if it did not."""
+    return BY_HOST if any(BY_HOST in row.reason for row in campaign.rows) else ""
 
 
 def settings_text(settings: Settings) -> str:
