@@ -1,8 +1,8 @@
 """From a kernel in the loop IR to the loops, accesses and operations of one compute unit.
 
 Work-items are loops too: those of a compute unit run one after the other, dimension 0 fastest. The
-outermost dimensions are divided among the units. Guards are taken to hold; of a guarded value, both
-alternatives count.
+outermost dimensions are divided among the units. Guards are taken to hold, and of a choice between
+two loads, or two branches, both count.
 """
 
 from __future__ import annotations
