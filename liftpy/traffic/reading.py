@@ -1,7 +1,8 @@
 """From a kernel in the loop IR to the loops, accesses and operations of one compute unit.
 
 Work-items are loops too: those of a compute unit run one after the other, dimension 0 fastest. The
-outermost dimensions are divided among the units. Guards are taken to hold.
+outermost dimensions are divided among the units. Guards are taken to hold, and of a choice between
+two loads, or two branches, both count.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class Counts:
 
     `loads` also has the stride in bytes from a work-item to the next; None if it is not constant.
     `cells` are the loads and stores by place. `executed` are the executions that the code asks for,
-    by the space of the memory, whether it stores, and the width; one for equal loads of a block.
+    by the space of the memory, whether it stores, and the width; one for equal loads of a block
+    (docs/choosing.md says how they differ from what is executed).
     """
 
     operations: dict[int, float] = field(default_factory=dict[int, float])
