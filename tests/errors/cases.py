@@ -978,7 +978,7 @@ def by_command(name: str, line: list[str]) -> None:
         (folder / "tight.toml").write_text(tight)
         (folder / "bytes.lift").write_bytes(b"\xff\xfe")
         np.save(folder / "flat.npy", np.zeros(126, np.float32))
-        np.save(folder / "doubles.npy", np.zeros((6, 7, 3), np.float64))
+        np.save(folder / "doubles.npy", np.zeros((16, 7, 3), np.float64))
         words = line
         if any(word.endswith(".db") for word in line):
             for file in databases(folder).glob("*.db"):
