@@ -1,12 +1,13 @@
-"""Which cases of a test with many run in `make test`: a part in which every value occurs.
+"""Selects cases of large tests for `make test`, such that every parameter value occurs.
 
-A test whose parameters are programs, families and runtimes has a case for each combination. Marked
-`covering(n)`, it runs about one case in `n`: first cases until each value of each parameter is in
-one, then further ones. `covering(n, "name", "family")` chooses combinations of these parameters
-only and runs all others with each. `--every-case`, as in `make soak`, runs all of them.
+A test whose parameters are programs, families and runtimes has a case for each combination. If it
+is marked `covering(n)`, about one case in `n` runs: cases are chosen until each value of each
+parameter occurs, and then further ones. `covering(n, "name", "family")` chooses combinations of
+these parameters only, and runs each with all values of the others. `--every-case`, as in
+`make soak`, runs all cases.
 
-Which are chosen depends on the test's name and its number of cases alone, so that the same commit
-gives the same verdict.
+The choice depends only on the name of a test and its cases, so runs of the same commit give the
+same verdict.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from zlib import crc32
 import pytest
 
 Case: TypeAlias = tuple[int, ...]
-"""The number of the value of each parameter, among those that occur."""
+"""For each parameter, the number of its value among those that occur."""
 
 OPTION = "--every-case"
 
 
 def thinned(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The items that run: all of tests that are not marked, and a covering part of the others."""
+    """The items that run: all items of unmarked tests, and a covering part of the others."""
     cases: defaultdict[str, dict[Case, None]] = defaultdict(dict)
     of_item: dict[pytest.Item, tuple[str, Case]] = {}
     share: dict[str, int] = {}
@@ -49,9 +50,9 @@ def thinned(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 
 def known(value: object) -> Hashable:
-    """What tells a value from others of its parameter: the value, or the object if it has no hash.
+    """A key for a value of a parameter: its type and the value, or its id if it has no hash.
 
-    So 1, 1.0 and True are three values.
+    So 1, 1.0 and True have three keys.
     """
     try:
         hash(value)
@@ -61,7 +62,7 @@ def known(value: object) -> Hashable:
 
 
 def covering(cases: Sequence[Case], part: int, seed: str) -> set[Case]:
-    """One case in `part`, rounded up, or as many more as it takes for each value to occur."""
+    """One case in `part`, rounded up, or as many as are needed for each value to occur."""
     waiting = sorted(cases, key=lambda case: crc32(f"{seed} {case}".encode()))
     chosen: list[Case] = []
     missing = {value for case in cases for value in enumerate(case)}

@@ -142,7 +142,7 @@ def looks(text: str) -> tuple[int, int]:
 
 
 def clock_named(text: str) -> Clock:
-    """The clock that a row names. ValueError for another word."""
+    """The clock that a row names; raises ValueError for any other word."""
     if text not in get_args(Clock):
         raise ValueError(f"no clock is named {text}")
     return cast("Clock", text)

@@ -80,7 +80,7 @@ COMMANDS = {
     ),
     "pareto": (
         "fronts",
-        "The front of time versus memory, the error of the result or an energy proxy, or of three.",
+        "The front of time versus memory, error or an energy proxy, or of three figures.",
     ),
     "candidates": ("fronts", "Every candidate with its outcome and reason."),
     "report": (

@@ -20,7 +20,7 @@ def costs_named(name: str | None) -> EnergyCosts:
 def with_proxies(found: Campaign, name: str | None) -> Campaign:
     """A campaign with the energy proxy of its candidates, by the named costs."""
     costs = costs_named(name)
-    note(f"energy proxy: costs of {costs.name}, of which are assumed: {', '.join(costs.assumed)}")
+    note(f"energy proxy: costs of {costs.name}; assumed: {', '.join(costs.assumed)}")
     return with_energy(found, costs)
 
 

@@ -80,7 +80,7 @@ def pareto(  # noqa: PLR0913  one parameter per option
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """The front of time versus memory, the error of the result or an energy proxy, or of three."""
+    """The front of time versus memory, error or an energy proxy, or of three figures."""
     found = with_figures(Campaign.read(file), axis, also, energy_costs)
     within = found.within(memory_limit, max_error)
     rows = within.pareto(axis, also=also)

@@ -139,10 +139,10 @@ def space_of(  # noqa: PLR0913  one argument per setting
 def _of_families(
     derive: Callable[..., Space], families: Sequence[str], where: Sequence[str], fixed: Fixed
 ) -> Space | None:
-    """The space of some families, of which only these are derived.
+    """The space of some families, derived without the others.
 
-    None if a family makes no stage, or if something asked for is refused: the whole space decides,
-    since a refusal lists what there is, and a condition may name a size of another family.
+    None if a family makes no stage, or if a request is refused. The whole space is derived then,
+    since a refusal lists what exists, and a condition may name a size of another family.
     """
     space = derive(families=tuple(name for name in FAMILIES if name in families))
     if not {*families} <= {member.family for member in space.every}:

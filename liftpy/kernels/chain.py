@@ -202,7 +202,7 @@ def _results(tail: Expr, name: str, cutter: _Cutter) -> tuple[Result, list[tuple
 def _in_results(
     produced: list[tuple[Param, Expr]], partial: set[Param], tails: list[tuple[Param, Expr]]
 ) -> list[tuple[Param, Expr]]:
-    """The kernels, with the passes before the last one of a result in the buffer of the result."""
+    """The kernels, in which all passes of a fold that is a result store in the result's buffer."""
     own: dict[Param, Param] = {p: out for out, body in tails for p in body.free & partial}
     by: dict[Param, Expr] = {**own}
     return [(own.get(out, out), substitute(body, by) if own else body) for out, body in produced]

@@ -117,7 +117,7 @@ class Storing(Reading):
         self.begin(value)
         whole = widened(self.vector(value, lane, width), width)
         silent: tuple[RangeTest, ...] = ()
-        if not self.taken:  # a term that reads the place reads its present value, no snapshot
+        if not self.taken:  # a term that reads the place reads its present value, not a snapshot
             tests = self.silent.unchanged(dest, value) or ()
             silent = tuple(t for t in tests if lane not in t.index.names())
         nontemporal = (

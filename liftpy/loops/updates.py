@@ -80,7 +80,7 @@ def at_once(emitter: Stepping, value: Value) -> Value:
 
 
 def check_own(statements: Iterable[Statement], memories: frozenset[Memory]) -> None:
-    """Check that each element of memories is read only where it is stored, and before it is."""
+    """Check that a block reads an element of memories only if it stores it, and before it does."""
     found = list(statements)
     stores = [s.target if isinstance(s, Assign) else None for s in found]
     for k, s in enumerate(found):

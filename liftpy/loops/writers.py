@@ -21,7 +21,7 @@ from liftpy.views.terms import Memory
 
 @dataclass(frozen=True)
 class Shared:
-    """Two accesses, one a store, for which no proof is found that work-items share no address."""
+    """Two accesses, one a store, that are not proved to share no address between work-items."""
 
     memory: Memory
     first: Nat
@@ -59,7 +59,7 @@ class Run:
 
 
 def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
-    """The accesses of stored buffers that are not shown to be of one work-item for each element."""
+    """The accesses of stored buffers for which two work-items may access one element."""
     ids = {name: count for name, count in code.ranges.items() if count > 1}
     runs = list(runs_of(code))
     if not all(is_told_apart(code, dim) for dim in range(3)):

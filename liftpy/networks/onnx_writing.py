@@ -1,4 +1,4 @@
-"""Writing of ONNX models: what other frameworks compute, as nodes for the import."""
+"""Writes ONNX models: what other frameworks compute, as nodes for the import."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Signature:
 
 
 class ModelWriter:
-    """A model in the making: its inputs, constants and nodes; names are made here.
+    """A model under construction: its inputs, constants and nodes, to which it gives names.
 
     >>> import numpy as np
     >>> from liftpy.networks.importing import graph_of
@@ -65,7 +65,7 @@ class ModelWriter:
         return names
 
     def model(self, outputs: Mapping[str, Signature]) -> onnx.ModelProto:
-        """The model with these results by name."""
+        """The model whose outputs are these results, by name."""
         results = [_declared(name, signature) for name, signature in outputs.items()]
         graph = helper.make_graph(self._nodes, self._name, self._inputs, results, self._constants)
         opsets = [helper.make_opsetid("", OPSET)]

@@ -154,8 +154,8 @@ class Plan:
     def renewed(self, graph: Graph) -> Plan | None:
         """The plan with the constants of a graph that differs from its own in their values only.
 
-        None if the graph differs in another way. Kernels and device memory are those of this plan,
-        which ends: constants are uploaded and packed again.
+        None if the graph differs in another way. The new plan takes over the kernels and the device
+        memory of this one, in which constants are uploaded and packed again.
         """
         if fixed_parts(graph) != fixed_parts(self.graph):
             return None
@@ -296,7 +296,7 @@ def plan_of(
     found = planned(graph, options or firsts(device), alignment_of(device), memory_limit)
     choices = {name: chosen(one) for name, one in found.options.items()}
     data = PlanData(found.graph, choices, found.layout, found.point, found.front, device, VERSION)
-    derived = all(one.time_ns is None for one in found.options.values())  # here, just now
+    derived = all(one.time_ns is None for one in found.options.values())  # by this call
     return Plan(data, {n: one.module for n, one in found.options.items()} if derived else None)
 
 

@@ -32,7 +32,7 @@ class Peak:
 
     @property
     def ridge(self) -> float:
-        """The operations for each byte from which on arithmetic takes longer than memory."""
+        """The operations per byte above which arithmetic takes longer than memory."""
         return self.flops / self.bytes
 
 
@@ -79,7 +79,7 @@ class OperationTime:
 
     @property
     def intensity(self) -> float:
-        """The arithmetic operations for each byte."""
+        """The arithmetic operations per byte."""
         return self.flops / max(1, self.bytes)
 
     def least_ns(self, peak: Peak) -> float:

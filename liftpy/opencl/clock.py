@@ -7,7 +7,7 @@ from typing import Literal
 Clock = Literal["device", "host"]
 
 BY_HOST = "timed by the host's clock, since the device's timestamps do not advance"
-"""The sentence for times that include what the host takes to start and to await each launch."""
+"""The sentence for times that include the overhead of starting and awaiting each launch."""
 
 PAUSE = 0.001
 """Seconds that the host waits between two commands to see whether the device's clock advances."""
@@ -16,9 +16,9 @@ PAUSE = 0.001
 def clock_of(first_start: int, last_end: int, between_ns: int) -> Clock:
     """The clock to use, from two commands between which the host waited for `between_ns`.
 
-    The first was over before that, and the second was enqueued after it. So by any clock at least
-    this time passes from the start of the first to the end of the second. Half of it is required,
-    because a clock may be coarse.
+    The first was complete before the wait, and the second was enqueued after it. So by any clock,
+    at least this time passes between the start of the first and the end of the second. Half of it
+    is required, because a clock may be coarse.
 
     >>> clock_of(2, 3, 1_000_000)
     'host'

@@ -43,7 +43,7 @@ def find_device(selector: str | None = None) -> Device:
 
     None is the first device, a number the one with that index in `devices()`, and anything else
     a part of "PLATFORM DEVICE TYPE" in any case: "portable", "nvidia", "cpu". The words "intel",
-    "pocl", "rusticl" and "oclgrind" mean these runtimes. "profile:NAME" is a device that is not
+    "pocl", "rusticl" and "oclgrind" select these runtimes. "profile:NAME" is a device that is not
     attached (liftpy/constraints/profile.py): nothing runs on it.
 
     Raises DeviceRefused if there is no device at all, UnknownName if none fits.
@@ -87,7 +87,7 @@ def handle_of(device: Device) -> cl.Device:
 def _found() -> tuple[tuple[tuple[Device, cl.Device], ...], tuple[str, ...], tuple[str, ...]]:
     """Devices with their handles, in order; notes on runtimes that fail, and on those without any.
 
-    The latter are of interest only to who wants such a runtime.
+    The latter matter only to users who want such a runtime.
     """
     module, said = opened()
     if module is None:

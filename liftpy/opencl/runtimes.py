@@ -75,18 +75,18 @@ def register() -> tuple[str, ...]:
 
 
 def why_empty(platform: str) -> tuple[str, ...]:
-    """Why a platform has no device, in a sentence that says what to do, where it is known."""
+    """Why a platform has no device and what to do, in a sentence; empty if that is not known."""
     if platform.casefold() != RUSTICL:
         return ()
     drivers = os.environ.get(RUSTICL_DRIVERS)
     why = (
         f"with {RUSTICL_DRIVERS}={drivers}"
         if drivers
-        else f"as {RUSTICL_DRIVERS} is not set in the environment"
+        else f"because {RUSTICL_DRIVERS} is not set in the environment"
     )
     said = (
         f"Mesa's rusticl is installed and has no device, {why}: {RUSTICL_DRIVERS}=llvmpipe makes "
-        "the processor one, and a driver's name, such as radeonsi or iris, its GPUs."
+        "the processor a device; the name of a driver, such as radeonsi or iris, its GPUs."
     )
     return (said,)
 

@@ -266,8 +266,8 @@ FETCHING = """\
 #endif
 #endif
 """
-"""Mesa compiles for SPIR without defining `__SPIR__`, and its translator to SPIR-V ends the process
-at Clang's hint. Intel's runtime, which defines both, has no such translator."""
+"""Mesa compiles for SPIR without defining `__SPIR__`, and its translator to SPIR-V terminates the
+process at Clang's hint. Intel's runtime, which defines both, has no such translator."""
 FETCH = """\
 inline void fetch_{t}(__global const {t}* place) {{
 #ifdef HAS_FETCH

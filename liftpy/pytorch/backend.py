@@ -27,16 +27,16 @@ def torch_backend(
     """A backend of `torch.compile`, for inference on the processor.
 
     Subgraphs whose operators have programs are planned and run by kernels; PyTorch runs the rest.
-    What it runs, and why, is logged once for each graph as a warning of `liftpy.pytorch`.
+    What PyTorch runs, and why, is logged once for each graph, as a warning of `liftpy.pytorch`.
 
     device: the OpenCL device of the kernels.
     db: campaigns whose measured candidates are chosen from, as for `net.plan`. Without campaigns,
         the kernels are correct and slow.
     samples, time_limit: explore each subgraph first, in the folder `db`, as `net.explore` does:
         the most candidates of each program, and the seconds for each subgraph.
-    weights: how changes of weights are noticed, which are then packed again: by comparing their
-        values in each call, or by their address and PyTorch's counter ("counted"), which does not
-        count what is written through `.data` or by NumPy.
+    weights: how changed weights, which are packed again, are noticed. "compared" compares their
+        values in each call; "counted" compares their addresses and PyTorch's counters of changes,
+        which miss writes through `.data` or by NumPy.
 
     Raises LiftError if PyTorch or onnx is not installed (`pip install 'liftpy[torch]'`).
 
@@ -49,7 +49,7 @@ def torch_backend(
     if explores and len(folders) != 1:
         raise ArgumentRefused(
             f"campaigns of lp.torch_backend need one folder\n  `db` names {len(folders)}, and "
-            f"samples={samples}, time_limit={time_limit} ask for campaigns\n"
+            f"samples={samples}, time_limit={time_limit} request campaigns\n"
             '  write db="models.db", or leave samples and time_limit out'
         )
 

@@ -17,7 +17,7 @@ from liftpy.pytorch.operators import TRANSLATIONS
 from liftpy.pytorch.subgraph import Subgraph, Weights
 
 MOST_SHAPES = 8
-"""For how many shapes of its inputs a graph is compiled; PyTorch computes it for others."""
+"""The most shapes of its inputs for which a graph is compiled; PyTorch computes it for others."""
 
 
 class TorchBackend:
@@ -63,7 +63,7 @@ class TorchBackend:
         PyTorch makes the graph functional: what it writes in place, and views that it returns, are
         not in the graph that is divided.
         """
-        core = self._torch._decomp.core_aten_decompositions()  # noqa: SLF001  it has no other
+        core = self._torch._decomp.core_aten_decompositions()  # noqa: SLF001  no public API
         return self._torch._dynamo.backends.common.aot_autograd(  # noqa: SLF001  as above
             fw_compiler=self._differentiated,
             inference_compiler=partial(self._divided, weights=weights, count=len(inputs)),
@@ -71,7 +71,7 @@ class TorchBackend:
         )(module, inputs)
 
     def _differentiated(self, module: Any, _: Sequence[Any]) -> Any:
-        """What PyTorch differentiates is left to it."""
+        """A graph that PyTorch differentiates is left to PyTorch."""
         self._say(f"PyTorch computes a graph: {GRADIENTS}")
         return module.forward
 
@@ -101,12 +101,12 @@ class TorchBackend:
         return found.module.forward
 
     def say_shapes(self) -> None:
-        """Says that a graph is compiled for no more shapes."""
+        """Logs that a graph is compiled for no further shapes of its inputs."""
         what = "PyTorch computes a graph for further shapes of its inputs"
-        self._say(f"{what}: it is compiled for {MOST_SHAPES}")
+        self._say(f"{what}: it is compiled for at most {MOST_SHAPES}")
 
     def _say(self, text: str) -> None:
-        """Says something once, as a warning of the logger `liftpy.pytorch`."""
+        """Logs a text once, as a warning of the logger `liftpy.pytorch`."""
         if text not in self._said:
             self._said.add(text)
             logging.getLogger("liftpy.pytorch").warning("%s", text)
@@ -135,7 +135,7 @@ class ByShape:
                 self._backend.say_shapes()
                 return self._module(*given)
             weights = frozenset(own.index(k) for k in self._weights)
-            with torch._guards.tracing(static_context(torch)):  # noqa: SLF001  it has no other
+            with torch._guards.tracing(static_context(torch)):  # noqa: SLF001  no public API
                 fixed = with_numbers(self._module, numbers, torch)
                 self._made[key] = self._backend.compiled(fixed, tensors, weights)
         return self._made[key](*tensors)
@@ -147,11 +147,11 @@ GRADIENTS = "it needs gradients, which plans do not have; call it under torch.no
 
 
 def untakable(module: Any, inputs: Sequence[Any], torch: Any) -> str:
-    """Why nothing of a graph is taken; "" if some of it may be."""
+    """Why no part of a graph is taken; "" if a part may be."""
     tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
     differentiable = any(x.requires_grad for x in tensors)
     enabled = any(
-        node.target is torch._C._set_grad_enabled and node.args[0]  # noqa: SLF001  it has no other
+        node.target is torch._C._set_grad_enabled and node.args[0]  # noqa: SLF001  no public API
         for node in module.graph.nodes
     )
     if differentiable and (torch.is_grad_enabled() or enabled):
@@ -159,7 +159,7 @@ def untakable(module: Any, inputs: Sequence[Any], torch: Any) -> str:
     if torch.is_autocast_enabled("cpu"):
         return "autocast chooses the types of its operators"
     if others := sorted({x.device.type for x in tensors} - {"cpu"}):
-        return f"it has tensors on {', '.join(others)}, and only those of the processor are read"
+        return f"it has tensors on {', '.join(others)}, and plans read only those of the processor"
     return ""
 
 
@@ -167,7 +167,7 @@ def is_weight(given: Any, torch: Any) -> bool:
     """Whether an input is a parameter or a buffer of a module."""
     if not isinstance(given, torch.Tensor):
         return False
-    marked = torch._dynamo.utils.get_static_address_type(given)  # noqa: SLF001  it has no other
+    marked = torch._dynamo.utils.get_static_address_type(given)  # noqa: SLF001  no public API
     return isinstance(given, torch.nn.Parameter) or marked is not None
 
 
@@ -179,19 +179,19 @@ def is_symbolic(given: Any, torch: Any) -> bool:
 
 def written(torch: Any) -> frozenset[int]:
     """The inputs that the graph being compiled writes."""
-    context = torch._guards.TracingContext.try_get()  # noqa: SLF001  it has no other
+    context = torch._guards.TracingContext.try_get()  # noqa: SLF001  no public API
     described = context.fw_metadata.input_info if context and context.fw_metadata else ()
     return frozenset(k for k, one in enumerate(described) if one.mutates_data)
 
 
 def static_context(torch: Any) -> Any:
     """The context in which PyTorch traces a graph with fixed lengths."""
-    mode = torch._subclasses.FakeTensorMode()  # noqa: SLF001  it has no other
+    mode = torch._subclasses.FakeTensorMode()  # noqa: SLF001  no public API
     return torch._guards.TracingContext(mode)  # noqa: SLF001  as above
 
 
 def with_numbers(module: Any, numbers: Mapping[int, Any], torch: Any) -> Any:
-    """A graph as a module of its tensors, with numbers in place of the others by position."""
+    """A graph as a module of its tensors; the other inputs are replaced by numbers, by position."""
 
     class Fixed(torch.nn.Module):
         def __init__(self) -> None:

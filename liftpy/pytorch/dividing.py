@@ -96,7 +96,7 @@ def refusal(node: Any, reasons: Mapping[Any, str], seen: dict[Any, str], torch: 
     own = [signature(values_of(node)[k]) for k in results]
     tensors = [signature(n.meta.get("val")) for n in node.all_input_nodes]
     if None in own or None in tensors:
-        return "it has a tensor whose type, shape or place the language does not have"
+        return "it has a tensor whose type, shape or device is not supported"
     numbers = {n: f"%{k}" for k, n in enumerate(node.all_input_nodes)}
     given = {k: mapped(v, numbers.__getitem__, torch) for k, v in arguments_of(node).items()}
     key = str(node.target), str(given), str(tensors), str(own), str(results)

@@ -1,4 +1,4 @@
-"""A subgraph of PyTorch that a plan computes, with its weights packed for as long as they stay."""
+"""A subgraph of PyTorch that a plan computes; its weights are packed again when they change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from liftpy.pytorch.tensors import as_array
 from liftpy.pytorch.translating import model_of, returned
 
 Weights: TypeAlias = Literal["compared", "counted"]
-"""How changes of weights are noticed: by all of their bytes, or by PyTorch's counter of changes."""
+"""How changed weights are noticed: by comparing their bytes, or PyTorch's counters of changes."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Subgraph:
         """The plan, with the weights as they are now."""
         if self.plan is not None and not self._changed(tensors):
             return self.plan
-        old, self.plan = self.plan, None  # unless all of this succeeds, the next call does it again
+        old, self.plan = self.plan, None  # if this fails, the next call repeats it
         now = {k: held(tensors[k]) for k in self._weights}
         network = self._network({k: one.value for k, one in now.items()})
         made = old.renewed(network.graph) if old is not None else None
@@ -113,7 +113,7 @@ def held(tensor: Any) -> Held:
 
 def stamp(tensor: Any) -> tuple[Any, ...]:
     """Where a tensor is, and how often PyTorch has counted a change of it."""
-    version = None if tensor.is_inference() else tensor._version  # noqa: SLF001  it has no other
+    version = None if tensor.is_inference() else tensor._version  # noqa: SLF001  no public API
     return tensor.data_ptr(), version, tensor.stride()
 
 

@@ -32,7 +32,7 @@ def known(target: Any) -> bool:
 
 
 def signature(value: Any) -> Signature | None:
-    """The type and shape of a tensor; None if arrays of NumPy do not have its type or memory."""
+    """The type and shape of a tensor; None if it cannot be an array of NumPy of fixed shape."""
     dtype = dtype_of(value) if hasattr(value, "dtype") else None
     if dtype is None or not all(isinstance(n, int) for n in value.shape):
         return None
@@ -50,7 +50,7 @@ def values_of(node: Any) -> list[Any]:
 def arguments_of(node: Any) -> dict[str, Any]:
     """The arguments of a call by name, with the defaults of the operator."""
     given: dict[str, Any] = {}
-    for k, declared in enumerate(node.target._schema.arguments):  # noqa: SLF001  it has no other
+    for k, declared in enumerate(node.target._schema.arguments):  # noqa: SLF001  no public API
         if k < len(node.args):
             given[declared.name] = node.args[k]
         elif declared.name in node.kwargs:
@@ -61,7 +61,7 @@ def arguments_of(node: Any) -> dict[str, Any]:
 
 
 def mapped(value: Any, tensor: Callable[[Any], Any], torch: Any) -> Any:
-    """An argument with something in place of each node in it."""
+    """An argument with each node in it replaced by a function of the node."""
     if isinstance(value, torch.fx.Node):
         return tensor(value)
     if isinstance(value, list | tuple):
@@ -74,8 +74,8 @@ def translated(
 ) -> list[str]:
     """Adds the nodes of a call to a model; returns the names of its results.
 
-    `names` are the tensors that it reads. Fewer names than results: the others are not computed.
-    Untranslated if the call cannot be expressed.
+    `names` are the tensors that it reads. If there are fewer names than results, the others are not
+    computed. Raises Untranslated if the call cannot be expressed.
     """
     if str(node.target) in CREATED:
         return [writer.constant(as_array(node.target(*node.args, **node.kwargs), torch))]

@@ -2,7 +2,7 @@
 
 The bytes are those of the model of traffic, and the operations are counted in the emitted code. It
 is a proxy: it has no cost for addresses, instructions, registers, waiting or leakage, and nothing
-is measured. It orders candidates by what they move and compute.
+is measured. It orders candidates by the data that they move and the operations that they execute.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Executed: TypeAlias = dict[tuple[str, str], float]
 class EnergyProxy:
     """The proxy of a program's run phase, in pJ.
 
-    `levels` has that of the bytes that each level serves, memory last, with what is written to it;
-    `operations` that of the operations of each operator and scalar type. `costs` names the table.
+    `levels` has the part of the bytes that each level serves, memory last, with what is written to
+    it; `operations` has the part of each operator and scalar type. `costs` names the table.
     """
 
     levels: Mapping[str, float]
@@ -57,7 +57,7 @@ class EnergyProxy:
 def energy_proxy(
     lowered: LoweredProgram, device: Device, hardware: Hardware, costs: EnergyCosts
 ) -> EnergyProxy:
-    """The energy proxy of a lowered program whose sizes are numbers, in one of many runs."""
+    """The energy proxy of one of many runs of a lowered program whose sizes are numbers."""
     counted: Executed = {}
     for code in run_code(lowered):
         add(counted, executed(code))
@@ -90,7 +90,7 @@ def executed(code: LoopKernel) -> Executed:
 
 
 def in_block(block: Block, times: float) -> Executed:
-    """The operations of a block that all work-items together execute so many times."""
+    """The operations of a block that all work-items together execute `times` times."""
     found: Executed = {}
     for s in block:
         match s:
@@ -109,7 +109,7 @@ def in_block(block: Block, times: float) -> Executed:
 
 
 def in_value(value: Value, times: float) -> Executed:
-    """The operations of an expression that is evaluated so many times."""
+    """The operations of an expression that is evaluated `times` times."""
     found: Executed = {}
     for part in values_in(value):
         if isinstance(part, Operate):

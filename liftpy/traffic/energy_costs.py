@@ -28,7 +28,7 @@ Source = Annotated[str, Field(min_length=1)]
 
 
 class Figure(BaseModel):
-    """A cost, and where it is from; the source of an assumed one begins with `assumed`."""
+    """A cost and its source; the source of an assumed cost begins with `assumed`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -109,7 +109,7 @@ class EnergyCosts(BaseModel):
 
 
 def kind_of(scalar: str) -> Kind:
-    """The type whose costs a scalar type has: a signed integer as long, or the integer it is in.
+    """The type whose costs a scalar type has: itself, or an integer with its or its base's bits.
 
     >>> [kind_of(name) for name in ("f32", "u16", "bool", "bf16", "flyte40")]
     ['f32', 'i16', 'i8', 'i32', 'i64']

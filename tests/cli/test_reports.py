@@ -226,7 +226,7 @@ def test_the_energy_proxy_is_an_axis(liftpy, db):
     said = liftpy("pareto", db, "--axis", "energy")
     assert said.code == 0, said.err
     assert rule("energy") in " ".join(said.out.split())
-    assert "energy proxy: costs of 45nm, of which are assumed: add f64" in said.err
+    assert "energy proxy: costs of 45nm; assumed: add f64" in said.err
     front = liftpy("pareto", db, "--axis", "energy", "--json").json["front"]
     assert all(row["energy_proxy_pj"] > 0 for row in front)
     data = json.loads((FOLDER / "45nm.json").read_text(encoding="utf-8"))

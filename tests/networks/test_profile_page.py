@@ -92,7 +92,7 @@ def test_where_names_have_no_room_marks_have_the_numbers_of_rows(tmp_path):
     assert len(chart.labels) > 40
     assert {label.text for label in chart.labels} <= {str(k) for k in range(1, 60)}
     page = Page(written(MANY, tmp_path).read_text(encoding="utf-8"))
-    assert "Marks have the numbers of their rows" in page.text
+    assert "Marks are labelled with the numbers of their rows" in page.text
     if chart.unlabelled:
         assert f"{chart.unlabelled} of 59 have no room for a label" in page.text
 

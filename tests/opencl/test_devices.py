@@ -51,7 +51,7 @@ def test_a_platform_without_devices_says_what_would_give_it_some(monkeypatch):
     """Mesa's rusticl has none unless a driver is named; of others nothing is known."""
     monkeypatch.delenv(RUSTICL_DRIVERS, raising=False)
     (note,) = why_empty("rusticl")
-    assert "as RUSTICL_ENABLE is not set in the environment: RUSTICL_ENABLE=llvmpipe" in note
+    assert "because RUSTICL_ENABLE is not set in the environment: RUSTICL_ENABLE=llvmpipe" in note
     monkeypatch.setenv(RUSTICL_DRIVERS, "iris")
     assert "has no device, with RUSTICL_ENABLE=iris: " in why_empty("rusticl")[0]
     assert why_empty("Portable Computing Language") == ()

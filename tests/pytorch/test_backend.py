@@ -315,7 +315,7 @@ def test_each_length_is_compiled_up_to_a_limit(caplog, monkeypatch):
     assert len(backend.subgraphs) == 3  # one of fixed shape, before PyTorch takes it for dynamic
     assert all(len(part.plan.graph.inputs) == 1 for part in backend.subgraphs)
     assert said(caplog) == [
-        "PyTorch computes a graph for further shapes of its inputs: it is compiled for 2"
+        "PyTorch computes a graph for further shapes of its inputs: it is compiled for at most 2"
     ]
 
 

@@ -29,9 +29,9 @@ static cl_int filled(cl_command_queue queue, cl_mem buffer, cl_profiling_info wh
     return code;
 }
 
-/* The first command is over before the pause, and the second is enqueued after it: by any clock at
-   least the pause passes from the start of the first to the end of the second. Half of it is
-   required, because a clock may be coarse. */
+/* The first command is complete before the pause, and the second is enqueued after it. So by any
+   clock, at least the pause passes between the start of the first and the end of the second. Half
+   of it is required, because a clock may be coarse. */
 cl_int look_at_clock(cl_context context, cl_command_queue queue, int *advances)
 {
     const struct timespec pause = {0, PAUSE};

@@ -6,7 +6,7 @@
 
 #define BY_HOST "timed by the host's clock, since the device's timestamps do not advance"
 
-/* Seconds by the host's clock, which is never set. */
+/* Seconds by the host's monotonic clock. */
 double seconds(void);
 
 /* Sets `advances` to whether the timestamps of a profiling queue advance while the host waits.

@@ -33,7 +33,7 @@ class Campaign:
     calls: tuple[Call, ...] = field(default=(), compare=False, repr=False)
     """The calls that explored it, each with its command line and its environment."""
     energy_costs: str = field(default="", compare=False)
-    """The name of the table of costs by which its rows have an energy proxy."""
+    """The name of the table of costs from which the energy proxies of its rows are computed."""
 
     def __repr__(self) -> str:
         found = ", ".join(f"{n} {outcome}" for outcome, n in self.counts.items()) or "no candidate"

@@ -39,7 +39,7 @@ class Bands:
 
     @classmethod
     def of(cls, rows: Sequence[Row], axis: str | None) -> Self:
-        """The narrowest bands, of which five are enough."""
+        """The narrowest bands such that there are at most five."""
         if axis is None:
             return cls(None, (math.inf,))
         values = {coarse(value) for row in rows if (value := row.figure(axis)) is not None}

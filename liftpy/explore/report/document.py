@@ -64,12 +64,12 @@ class Label:
 
     @property
     def left(self) -> float:
-        """The position of that end."""
+        """The horizontal position of that end."""
         return self.place.left if self.anchor == "start" else self.place.right
 
     @property
     def baseline(self) -> float:
-        """The height of the letters' feet."""
+        """The vertical position of the text's baseline."""
         return self.place.bottom - LINE / 4
 
     @property

@@ -124,7 +124,7 @@ def indexed(call: Call) -> str:
         shape = (1,) * (count - len(index.shape)) + index.shape
         apart = count == 1 or all(n == 1 for j, n in enumerate(shape) if j != k)
         if index.dtype.kind not in "iu" or axis != first + k or not apart:
-            raise Untranslated("indices are expressed that are integers, and vary independently")
+            raise Untranslated("only integer indices that vary independently are expressed")
     name = call["self"].name
     for axis, index in found:
         own = index.name

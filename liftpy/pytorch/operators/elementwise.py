@@ -62,7 +62,7 @@ def tested(operator: str) -> One:
 
 
 def reversed_subtraction(call: Call) -> str:
-    """`rsub`: the second operand less the first."""
+    """`rsub`: the second operand minus the first."""
     if call.given.get("alpha", 1) != 1:
         raise Untranslated("a factor of the second operand is not expressed")
     return call.node("Sub", *(call.value(call[name], call.dtype) for name in ("other", "self")))

@@ -111,7 +111,7 @@ def reads_no_folds(fold: Expr) -> bool:
 
 
 def passes(expr: Expr) -> int:
-    """The number of passes of maps of folds: the terms of a result."""
+    """The number of passes of maps of folds: the number of terms of a result."""
     count, fold = 1, body_of(at(expr, [*chain(nests(expr))][-1]))
     while isinstance(fold, FunCall) and is_reduce(fold):
         count *= longest(array_type(fold.args[SOURCE]))

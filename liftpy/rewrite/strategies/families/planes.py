@@ -113,7 +113,7 @@ def match(program: Program) -> Planes | str:
         return "no map of folds makes the result"
     part = at(result.expr, path)
     if not is_one_kernel(part):
-        return "what it folds needs kernels of its own"
+        return "the values that it folds need kernels of their own"
     if passes(part) > MOST_PASSES:
         return f"its folds have more than {MOST_PASSES} steps"
     return form_of(program, part)
