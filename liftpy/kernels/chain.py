@@ -20,9 +20,10 @@ from liftpy.ir.nat import ZERO, Nat, nat
 from liftpy.ir.primitive import function_of
 from liftpy.ir.types import ArrayType, Type, size_bytes
 from liftpy.ir.walk import bound_names, children, every_part, lambda_of, with_child
-from liftpy.kernels.launch import PARALLEL, Demand, demand
+from liftpy.kernels.launch import Demand, check_in_place, demand
 from liftpy.primitives import Drop, IterateSeq, Join, ReduceInPlace, Take, ToGlobal, ToStreamed
 from liftpy.primitives.dialects import LoweredProgram
+from liftpy.primitives.levels import has_levels
 from liftpy.primitives.work import computes
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
@@ -169,12 +170,6 @@ def is_in_passes(expr: Expr) -> bool:
     )
 
 
-def has_levels(f: Lambda) -> bool:
-    """Whether a function contains parallel maps."""
-    parts = every_part(f.body)
-    return any(isinstance(part, FunCall) and isinstance(part.fun, PARALLEL) for part in parts)
-
-
 def unstored(expr: Expr) -> Expr:
     """A result without the `toGlobal`s around it: it goes to global memory anyway.
 
@@ -243,10 +238,13 @@ def _buffers(
 
 
 def is_stored(param: Param, function: Lambda) -> bool:
-    """Whether a value that its own kernel stores depends on a parameter."""
+    """Whether kernels of their own read a parameter, to store a value or to iterate."""
     parts = (part for part in every_part(function.body))
     return any(
-        isinstance(p, FunCall) and isinstance(p.fun, ToGlobal) and param in p.free for p in parts
+        isinstance(p, FunCall)
+        and param in p.free
+        and (isinstance(p.fun, ToGlobal) or is_iteration(p) or is_in_passes(p))
+        for p in parts
     )
 
 
@@ -337,13 +335,31 @@ class _Cutter:
     def passes(self, expr: Expr, out: Param) -> list[tuple[Param, Expr]]:
         """The kernels of a fold in place: each updates `out`, which the first one fills."""
         if not isinstance(expr, FunCall) or not isinstance(expr.fun, ReduceInPlace):
-            return [(out, unstored(self.cut(expr)))]
+            return [(out, self.one_kernel(unstored(expr), out))]
+        check_in_place(expr.fun)
         acc, xs = map(self.cut, expr.args)
         found: list[tuple[Param, Expr]] = []
         for k in range(number_of_passes(xs.type)):
             found += self.passes(apply(expr.fun.f, acc, element_of(xs, k)), out)
+            if len(found) > MOST_STEPS:
+                raise TypeRefused(
+                    f"{ReduceInPlace.name} over {xs.type} needs a kernel for each pass of each of "
+                    f"its folds: give them at most {MOST_STEPS} passes in all"
+                )
             acc = out
         return found
+
+    def one_kernel(self, expr: Expr, out: Param) -> Expr:
+        """`cut` for a pass that updates `out`: no other kernel may read `out` before it."""
+        count = len(self.cuts)
+        made = self.cut(expr)
+        if any(out in value.free for _, value in self.cuts[count:]):
+            raise TypeRefused(
+                f"a pass of {ReduceInPlace.name} cannot store a value that depends on its "
+                "accumulator: the kernel of the value would run before all passes\n"
+                "  leave out the toGlobal, or use iterateSeq, which stores each step"
+            )
+        return made
 
     def cut(self, expr: Expr) -> Expr:
         """The expression over buffers; the kernels that fill them are recorded in order."""

@@ -37,7 +37,8 @@ from liftpy.primitives import (
     ToLocal,
     ToPrivate,
 )
-from liftpy.primitives.levels import PARALLEL, Level, level_of, misplaced, word
+from liftpy.primitives.in_place import is_pure, rereads
+from liftpy.primitives.levels import PARALLEL, Level, has_levels, level_of, misplaced, word
 from liftpy.primitives.map import array_of
 from liftpy.primitives.work import computes, is_layout, writable
 
@@ -131,6 +132,16 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                 _check_step(fun.f.body, frozenset(extents), fun.name)
                 if extents:
                     found.divided.append((fun.name, extents))
+            case ReduceInPlace() as fun:
+                check_in_place(fun)
+                if has_levels(fun.f) and not is_pure(expr.args[0]):
+                    raise TypeRefused(
+                        f"the passes of {fun.name} are shared by work-items, so what it begins "
+                        "with must be computed element by element: a fold, an iteration or a "
+                        "stored value would be stored by other work-items than those of the passes"
+                        "\n  begin with a constant or a buffer, or leave the passes to one "
+                        "work-item"
+                    )
             case (ReduceByIndexSeq() | ScanSeq() | IterateSeq()) as fun:
                 _check_storage(fun.f.body, PARALLEL, fun.name)
             case _:
@@ -214,6 +225,16 @@ def _check_writers(body: Expr) -> None:
         raise TypeRefused(message)
 
 
+def check_in_place(fun: ReduceInPlace) -> None:
+    """Check that no fold in place in the step reads the accumulator other than to begin with it."""
+    if rereads(fun.f, ReduceInPlace):
+        raise TypeRefused(
+            f"the step of {fun.name} has a fold in place whose array or function reads the outer "
+            "accumulator: its later passes would read elements that its earlier ones have updated\n"
+            f"  only begin with the accumulator, or use reduceSeq for the inner fold"
+        )
+
+
 def writers(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
     """The levels around each part of a kernel that stores memory shared by work-items."""
     match expr:
@@ -233,9 +254,9 @@ def writers(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
         case FunCall(Primitive() as fun, args) if is_layout(fun) and any(map(computes, args)):
             for a in args:
                 yield from writers(a, above)
-        case FunCall(ReduceInPlace() as fun, args):
-            for a in args:
-                yield from staged(a, above)
+        case FunCall(ReduceInPlace() as fun, (init, xs)):
+            yield from staged(init, above) if is_pure(init) else writers(init, above)
+            yield from staged(xs, above)
             yield from writers(fun.f.body, above)
         case _:
             yield from staged(expr, above)

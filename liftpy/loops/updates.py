@@ -2,8 +2,8 @@
 
 A pass stores an element of the accumulator after it has read this element, and reads no other one.
 So each element that a pass reads still has the value of the previous pass, in whatever order the
-elements are visited and by whichever work-item: `loops/writers.py` proves that a work-item reads
-only elements that no other one stores.
+elements are visited and by whichever work-item. All passes distribute the elements over work-items
+in the same way (`primitives/in_place.py`).
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ from liftpy.primitives import (
     ToGlobal,
     ToLocal,
 )
+from liftpy.primitives.in_place import STATEMENTS
 from liftpy.views.access import AccessReader, is_known, leaf, memory_view
 from liftpy.views.terms import Lanes, Memory, Term, Variable
 
@@ -136,7 +137,7 @@ class Viewing:
     def traits_of(self, expr: Expr) -> Traits:
         """The traits of an expression, which hold wherever it is read."""
         fun = expr.fun if isinstance(expr, FunCall) else None
-        stores = isinstance(fun, MemoryPrimitive | AnyReduce | AnyIterate | AnyScan | At)
+        stores = isinstance(fun, STATEMENTS)
         parts = (self.traits.get(id(e)) or self.traits_of(e) for e in children(expr))
         pure = not stores and all(part.pure for part in parts)
         scalar = isinstance(expr.type, ScalarType) and isinstance(fun, Get | ScalarOp | UserFun)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from liftpy.ir.call import FunCall
+from liftpy.ir.function import Lambda
+from liftpy.ir.walk import every_part
 from liftpy.primitives.lowered import MapGlb, MapLcl, MapWrg
 
 #: A parallel level: the class of the map, and its dimension.
@@ -48,3 +51,9 @@ def misplaced(level: Level, above: Sequence[Level]) -> str | None:
             "mapGlb cannot be mixed with mapWrg or mapLcl in one kernel: use toGlobal between them"
         )
     return None
+
+
+def has_levels(f: Lambda) -> bool:
+    """Whether a function contains parallel maps."""
+    parts = every_part(f.body)
+    return any(isinstance(part, FunCall) and isinstance(part.fun, PARALLEL) for part in parts)

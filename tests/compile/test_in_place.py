@@ -50,6 +50,16 @@ PROGRAMS = {
       |> reduceInPlace((a, row) => zip(a, row) |> asVector(4)
         |> mapSeq(mapVec(t => t.0 * 3 - t.1)) |> asScalar,
         2i32 |> repeat(8)))""",
+    "a computed start of one work-item": """def p(xsss: [5][3][7]i32, ys: [4]i32) = xsss
+      |> mapGlb(0, rows => rows |> reduceInPlace((a, row) => zip(a, row)
+        |> mapSeq(t => t.0 * 3 - t.1), ys |> reduceSeq((s, y) => s * 2 + y, 0) |> repeat(7)))""",
+    "launches that end in toGlobal": """def p(xss: [3][7]i32) = xss
+      |> reduceInPlace((a, row) => zip(a, row) |> mapGlb(0, t => t.0 * 3 - t.1) |> toGlobal,
+        2i32 |> repeat(7))""",
+    "launches that read a computed value": """def p(xss: [3][7]i32, ys: [4]i32) =
+      let s = (ys |> reduceSeq((s, y) => s * 2 + y, 0)) in xss
+        |> reduceInPlace((a, row) => zip(a, row) |> mapGlb(0, t => t.0 * s - t.1),
+          2i32 |> repeat(7))""",
     "through a layout": """def p(xsss: [5][3][7]i32) = xsss |> mapGlb(0, rows => rows
       |> reduceInPlace((a, row) => zip(a, row) |> mapSeq(t => t.0 * 3 - t.1), 2i32 |> repeat(7)))
       |> transpose""",
@@ -109,3 +119,71 @@ def test_a_kernel_that_updates_another_element_is_refused() -> None:
             lowered("""def p(xss: [3][7]i32) = xss |> reduceInPlace((a, row) =>
               zip(a |> padWrap(1, -1), row) |> mapGlb(0, t => t.0 - t.1), 2i32 |> repeat(7))""")
         )
+
+
+FOLD = "ys |> reduceSeq((s, y) => s * 2 + y, 0)"
+REFUSED = {
+    "a computed start in a group": (
+        f"""def p(xsss: [5][3][7]i32, zs: [7]i32, ys: [4]i32) = xsss |> mapWrg(0, rows => rows
+          |> reduceInPlace((a, row) => zip(a, row) |> mapLcl(0, t => t.0 * 3 - t.1),
+            zs |> mapSeq(y => y + ({FOLD}))))""",
+        "must be computed element by element",
+    ),
+    "a start by other work-items": (
+        """def p(xsss: [5][3][8]i32, zs: [8]i32) = xsss |> mapWrg(0, rows => rows
+          |> reduceInPlace((a, row) => zip(a, row) |> mapLcl(0, t => t.0 * 3 - t.1),
+            zs |> split(2) |> mapLcl(0, mapSeq(y => y * 5)) |> join |> toLocal))""",
+        "must be computed element by element",
+    ),
+    "a fold that begins with another's result": (
+        """def p(xsss: [5][3][8]i32) = xsss |> mapWrg(0, rows => rows
+          |> reduceInPlace((a, row) => zip(a, row) |> mapLcl(0, t => t.0 * 3 - t.1), rows
+            |> reduceInPlace((a, row) => zip(a, row) |> split(2)
+              |> mapLcl(0, mapSeq(t => t.0 * 5 + t.1)) |> join, 2i32 |> repeat(8))))""",
+        "must be computed element by element",
+    ),
+    "a start by the items of a group, passes by each": (
+        """def p(xsss: [5][3][8]i32, zs: [8]i32) = xsss |> mapWrg(0, rows => rows
+          |> reduceInPlace((a, row) => zip(a, row) |> mapSeq(t => t.0 * 3 - t.1),
+            zs |> mapLcl(0, y => y * 5)) |> toLocal |> mapLcl(0, x => x))""",
+        "one part of the kernel is stored over mapLcl",
+    ),
+    "the outer accumulator in an inner loop": (
+        """def p(xsss: [3][2][7]i32) = xsss |> split(3) |> mapGlb(0, all => all
+          |> reduceInPlace((b, rows) => rows |> reduceInPlace((a, row) => zip(a, zip(b, row))
+            |> mapSeq(t => t.0 + t.1.0 * t.1.1), b), 2i32 |> repeat(7)))""",
+        "reads the outer accumulator",
+    ),
+    "the outer accumulator in inner launches": (
+        """def p(xsss: [3][2][7]i32) = xsss
+          |> reduceInPlace((b, rows) => let c = (zip(b, b) |> mapGlb(0, add)) in rows
+            |> reduceInPlace((a, row) => zip(a, zip(c, row))
+              |> mapGlb(0, t => t.0 + t.1.0 * t.1.1), b), 2i32 |> repeat(7))""",
+        "reads the outer accumulator",
+    ),
+    "a value that a step stores": (
+        """def p(xss: [3][7]i32) = xss |> reduceInPlace((a, row) =>
+          zip(a |> mapGlb(0, x => x * 2) |> toGlobal, row) |> mapGlb(0, t => t.0 - t.1),
+          2i32 |> repeat(7))""",
+        "cannot store a value that depends on its accumulator",
+    ),
+    "an iteration in a step": (
+        """def p(xss: [3][7]i32) = xss |> reduceInPlace((a, row) =>
+          zip(a |> iterateSeq(2, v => v |> mapGlb(0, x => x * 2)), row)
+            |> mapGlb(0, t => t.0 - t.1), 2i32 |> repeat(7))""",
+        "cannot store a value that depends on its accumulator",
+    ),
+    "folds with too many passes in all": (
+        """def p(xsss: [40][30][7]i32) = xsss
+          |> reduceInPlace((b, rows) => rows |> reduceInPlace((a, row) => zip(a, row)
+            |> mapGlb(0, t => t.0 * 3 - t.1), b), 1i32 |> repeat(7))""",
+        "at most 1000 passes in all",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_read_an_element_too_early_or_too_late_is_refused(name: str) -> None:
+    text, message = REFUSED[name]
+    with pytest.raises(TypeRefused, match=message):
+        compile_program(lowered(text))

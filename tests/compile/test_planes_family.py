@@ -38,6 +38,9 @@ CASES: dict[str, Program] = {
         def p(xss: [7][8]f32) = xss |> slide(3, 2) |> map(map(slide(2, 3)) |> transpose)
           |> map(map(w => w |> map(reduce((a, x) => a * 0.5 - x, 1))
             |> reduce((a, x) => a - x, 2)))"""),
+    "folds that begin with a fold": parse("""
+        def p(xss: [5][6]f32) = xss |> map(row => row |> slide(3, 1) |> map(w => w
+          |> reduce((a, x) => a * 0.5 - x, row |> reduce((a, x) => a + x, 0))))"""),
     "overlaps": parse(f"def p(zs: [5][3][4]f32) = zs |> overlaps(11, 2, 0) |> {ADDED}"),
     "gaps": parse(f"def p(zs: [3][2][4]f32) = zs |> overlaps(9, 3, 0) |> {ADDED}"),
     "rows through a layout": parse(
@@ -59,6 +62,14 @@ def space(name: str, device: Device) -> Space:
 def test_it_is_in_a_space_only_if_it_is_named() -> None:
     assert FAMILY not in families_for(DEFAULT_DEVICE)
     assert FAMILY in families_for(DEFAULT_DEVICE, [FAMILY])
+
+
+def test_it_makes_no_fold_whose_inner_fold_reads_the_outer_accumulator() -> None:
+    text = """def p(xsss: [5][3][4]f32) = xsss |> map(rows => rows
+      |> reduce((b, row) => row |> reduce((a, x) => a * {} - x, b), 1))"""
+    assert not isinstance(FAMILIES[FAMILY].match(parse(text.format(2))), str)
+    found = FAMILIES[FAMILY].match(parse(text.format("b")))
+    assert found == "a fold in the step of another reads the outer accumulator"
 
 
 @pytest.mark.parametrize("name", list(CASES))

@@ -378,6 +378,18 @@ LOWERED = {
     "a |> mapGlb(0, x => x * y), 1 |> repeat(4))",
     "fold_in_place_of_too_many_kernels": "generate(1001, (i: i32) => i |> repeat(4)) "
     "|> reduceInPlace((a, r) => zip(a, r) |> mapGlb(0, (s, x) => s + x), 0i32 |> repeat(4))",
+    "folds_in_place_of_too_many_kernels": "generate(40, (i: i32) => i |> repeat(4) |> repeat(30)) "
+    "|> reduceInPlace((b, rs) => rs |> reduceInPlace((a, r) => zip(a, r) "
+    "|> mapGlb(0, (s, x) => s + x), b), 0i32 |> repeat(4))",
+    "fold_in_place_that_begins_with_a_fold_in_a_group": "xss |> split(1) |> mapWrg(0, rows => rows "
+    "|> reduceInPlace((a, r) => zip(a, r) |> mapLcl(0, (s, x) => s + x), "
+    "ys |> reduceSeq((s, y) => s + y, 0) |> repeat(4)))",
+    "fold_in_place_that_reads_the_outer_one": "xss |> split(1) |> reduceInPlace((b, rows) => rows "
+    "|> reduceInPlace((a, r) => zip(a, zip(b, r)) |> mapGlb(0, t => t.0 + t.1.0 * t.1.1), b), "
+    "0 |> repeat(4))",
+    "fold_in_place_that_stores_in_a_pass": "xss |> reduceInPlace((a, r) => "
+    "zip(a |> mapGlb(0, x => x * 2) |> toGlobal, r) |> mapGlb(0, (s, x) => s + x), "
+    "0 |> repeat(4))",
     "fold_that_cannot_be_unrolled": "generate(1000000, (i: i32) => i) "
     "|> reduceSeqUnroll(addInt, 0)",
     "kernel_that_gets_too_long": "generate(1000000, (i: i32) => i) |> mapSeq(i => i * i) "

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import var
 from liftpy.ir.program import Program
 from liftpy.ir.types import ScalarType
-from liftpy.ir.walk import at
+from liftpy.ir.walk import at, lambda_of
+from liftpy.primitives import AnyReduce
+from liftpy.primitives.in_place import is_pure, rereads
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import store_padding
@@ -22,6 +25,7 @@ from liftpy.rewrite.strategies.planes import (
     NO,
     ONE,
     SOURCE,
+    START,
     exposed_folds,
     in_planes,
     part_with_folds,
@@ -35,6 +39,7 @@ from liftpy.rewrite.strategies.shapes import (
     body_of,
     folds_arrays,
     is_one_kernel,
+    is_reduce,
     is_windows,
     longest,
     nests,
@@ -53,7 +58,8 @@ class Planes:
     """A stage whose result is `depth` maps around a fold, the innermost of the given length.
 
     `windows` says whether all terms, in the order of the passes, are a view of windows; `kept` has
-    the numbers of maps that may be around the passes. Terms that are folds have no `vectors`.
+    the numbers of maps that may be around the passes. Terms that are folds have no `vectors`. In a
+    group, `many` work-items make a plane only if no fold makes what another begins with.
     """
 
     program: Program
@@ -62,6 +68,7 @@ class Planes:
     windows: bool
     kept: tuple[int, ...]
     vectors: bool
+    many: bool
 
     def choices(self) -> Iterator[Choices]:
         """How many maps are around the passes, and which memory holds the terms of a pass.
@@ -72,6 +79,8 @@ class Planes:
         """
         for kept in self.kept:
             for hold, items in HELD if kept else HELD[:1]:
+                if items == MANY and not self.many:
+                    continue
                 pads = self.pads(kept) if hold == NO else ("fused",)
                 words = {"pad": pads, "vector": ("no", "yes") if self.vectors else ("no",)}
                 yield from product(inside=(str(kept),), hold=(hold,), items=(items,), **words)
@@ -125,6 +134,8 @@ def form_of(program: Program, part: Expr) -> Planes | str:
     innermost = at(part, paths[-1])
     if not isinstance(body_of(innermost).type, ScalarType):
         return "its folds make tuples or arrays"
+    if any(rereads(lambda_of(f.fun), AnyReduce) for f in folds_of(body_of(innermost))):
+        return "a fold in the step of another reads the outer accumulator"
     kept = tuple(k for k in range(len(paths)) if not isinstance(levels(k)(part), Failure))
     whole = in_planes(0)(part)
     if not kept:
@@ -133,7 +144,15 @@ def form_of(program: Program, part: Expr) -> Planes | str:
     lanes = in_planes(kept[0], var("v", 2, MAX_LANES))(part)
     vectors = reads_no_folds(body_of(innermost)) and not isinstance(lanes, Failure)
     length = longest(array_type(innermost))
-    return Planes(program, len(paths), length, windows, kept, vectors)
+    many = all(is_pure(fold.args[START]) for fold in folds_of(body_of(innermost)))
+    return Planes(program, len(paths), length, windows, kept, vectors, many)
+
+
+def folds_of(expr: Expr) -> Iterator[FunCall]:
+    """A fold, the fold that is its step, and so on."""
+    while isinstance(expr, FunCall) and is_reduce(expr):
+        yield expr
+        expr = body_of(expr)
 
 
 def levels(kept: int) -> Strategy:
