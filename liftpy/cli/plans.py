@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from json import dumps
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, cast, get_args
 
 import numpy as np
@@ -283,7 +284,11 @@ def run_plan(  # noqa: PLR0913  one parameter per option
     json: bool,
 ) -> None:
     """`liftpy run FILE.plan`: runs a plan on given arrays, and random numbers for other inputs."""
+    if page is not None:
+        _pages()  # without its library, no kernel runs
     with load(file, device, remeasure=remeasure) as plan:
+        if remeasure:
+            plan.save(file)  # the measurement is kept, whatever follows
         if unknown := sorted(given.keys() - {*plan.graph.inputs}):
             raise ArgumentRefused(
                 f"{plan.graph.name} has no input {', '.join(unknown)}; it takes: "
@@ -302,8 +307,6 @@ def run_plan(  # noqa: PLR0913  one parameter per option
         if page is not None:
             write_page(times, plan, page)
             note(f"{plan.graph.name}: {page}")
-        if remeasure:
-            plan.save(file)
         if json:
             show_json(run_data(plan, found, times, errors))
             return
@@ -359,8 +362,12 @@ def tell_profile(times: Profile) -> None:
 
 def write_page(times: Profile, plan: Plan, path: Path) -> None:
     """Writes a profile as an HTML page; raises LiftError without jinja2."""
-    pages = needing("jinja2", "report", "liftpy.networks.profile_page", "a page")
-    pages.write(times, plan.graph.name, plan.device, path)
+    _pages().write(times, plan.graph.name, plan.device, path)
+
+
+def _pages() -> ModuleType:
+    """The module that writes profiles as pages. Raises LiftError without jinja2."""
+    return needing("jinja2", "report", "liftpy.networks.profile_page", "a page")
 
 
 def tell_run(

@@ -1,4 +1,4 @@
-"""Which clock times launches: the device's, or the host's if the device's does not advance."""
+"""Which clock times launches: the device's, or the host's if it has none that advances."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal
 
 Clock = Literal["device", "host"]
 
-BY_HOST = "timed by the host's clock, since the device's timestamps do not advance"
+BY_HOST = "timed by the host's clock, since the device has no timestamps that advance"
 """The sentence for times that include the overhead of starting and awaiting each launch."""
 
 PAUSE = 0.001

@@ -77,11 +77,9 @@ class Launcher:
         self, launches: Sequence[Launch], events: Sequence[cl.Event], error: cl.Error
     ) -> DeviceRefused:
         """The error of the launch that failed: the first whose event reports it or is missing."""
-        for launch, event in zip(launches, events, strict=False):
-            try:
-                span(event)
-            except cl.Error as own:
-                return refused(self._device, self._spell(launch), own)
+        if own := failed(self._on, events):
+            number, error = own
+            return refused(self._device, self._spell(launches[number]), error)
         if len(events) < len(launches):
             return refused(self._device, self._spell(launches[len(events)]), error)
         return refused(self._device, " or ".join(map(self._spell, launches)), error)
@@ -121,6 +119,22 @@ def _by_host(queue: cl.CommandQueue, armed: Armed, events: list[cl.Event]) -> Sp
     end = time.perf_counter_ns()
     events[-1].wait()  # `finish` does not report a launch that failed
     return start, end
+
+
+def failed(on: OpenDevice, events: Sequence[cl.Event]) -> tuple[int, cl.Error] | None:
+    """The first of some launches whose event reports a failure: its number, and the error.
+
+    By the host's clock, events are only awaited: they may have no timestamps.
+    """
+    for number, event in enumerate(events):
+        try:
+            if on.clock == "host":
+                event.wait()
+            else:
+                span(event)
+        except cl.Error as error:
+            return number, error
+    return None
 
 
 def span(event: cl.Event) -> Span:

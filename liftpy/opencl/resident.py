@@ -19,7 +19,7 @@ from liftpy.opencl.driver import arrays, cl, refusal, refused
 from liftpy.opencl.foreign import in_device_memory
 from liftpy.opencl.kernel import Launch, Module, Phase
 from liftpy.opencl.launching import Armed as ArmedKernel
-from liftpy.opencl.launching import launched, span
+from liftpy.opencl.launching import failed, launched
 from liftpy.opencl.session import Session
 
 UNWRITTEN = np.array(0xFF, np.uint8)
@@ -213,8 +213,11 @@ class Resident:
 
         All are in nanoseconds.
 
-        DeviceRefused for the launch that failed.
+        DeviceRefused for the launch that failed, or for work that was queued before.
         """
+        if self._session.opened.clock == "host":
+            with refusal(self.device, "what came before the launches"):
+                self._queue.finish()  # its time is none of the first launch's
         flat = [one for part in parts for one in part.kernels]
         events: list[Any] = []
         try:
@@ -234,10 +237,7 @@ class Resident:
     def _refused(self, parts: Sequence[Armed], events: Sequence[Any], error: Any) -> DeviceRefused:
         """The error of the launch that failed: the first whose event reports it or is missing."""
         launches = [(part.module, launch) for part in parts for launch in part.launches]
-        for (module, launch), event in zip(launches, events, strict=False):
-            try:
-                span(event)
-            except cl.Error as own:
-                return refused(self.device, f"{spell(launch)} of {module.name}", own)
-        module, launch = launches[min(len(events), len(launches) - 1)]
+        own = failed(self._session.opened, events)
+        number, error = own or (min(len(events), len(launches) - 1), error)
+        module, launch = launches[number]
         return refused(self.device, f"{spell(launch)} of {module.name}", error)

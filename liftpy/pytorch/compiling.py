@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,8 @@ class TorchBackend:
     """
 
     def __init__(self, plan_of: Callable[[Network], Plan], weights: Weights, torch: Any) -> None:
-        self._made: list[weakref.ref[Subgraph]] = []
+        self._made: weakref.WeakValueDictionary[int, Subgraph] = weakref.WeakValueDictionary()
+        self._numbers = itertools.count()
         self._weights: Weights = weights
         self._plan_of, self._torch = plan_of, torch
         for module in ("_dynamo.backends.common", "fx.passes.infra.partitioner"):
@@ -55,7 +57,7 @@ class TorchBackend:
     @property
     def subgraphs(self) -> list[Subgraph]:
         """The functions that plans compute, in the order in which they were compiled."""
-        return [made for ref in self._made if (made := ref()) is not None]
+        return [made for ref in self._made.valuerefs() if (made := ref()) is not None]
 
     def compiled(self, module: Any, inputs: Sequence[Any], weights: frozenset[int]) -> Any:
         """The function for a graph with inputs of fixed shapes; `weights` are positions of these.
@@ -95,7 +97,7 @@ class TorchBackend:
                 made = Subgraph(part, name, own, self._weights, self._plan_of, torch)
                 delattr(found.module, name)
                 setattr(found.module, name, made)
-                self._made.append(weakref.ref(made))
+                self._made[next(self._numbers)] = made
         if found.left:
             self._say(report(found))
         return found.module.forward
@@ -131,7 +133,7 @@ class ByShape:
         numbers = {k: x for k, x in enumerate(given) if k not in own}
         key = tuple((*t.shape, t.stride(), t.dtype) for t in tensors), tuple(numbers.items())
         if key not in self._made:
-            if len(self._made) == MOST_SHAPES:
+            if len(self._made) >= MOST_SHAPES:  # two threads may have added the last one
                 self._backend.say_shapes()
                 return self._module(*given)
             weights = frozenset(own.index(k) for k in self._weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any, Literal, TypeAlias
@@ -78,12 +79,11 @@ class Subgraph:
         if self.plan is not None and not self._changed(tensors):
             return self.plan
         old, self.plan = self.plan, None  # if this fails, the next call repeats it
-        now = {k: held(tensors[k]) for k in self._weights}
-        network = self._network({k: one.value for k, one in now.items()})
-        made = old.renewed(network.graph) if old is not None else None
+        with nullcontext() if old is None else closing(old):  # a renewed plan takes its memory
+            now = {k: held(tensors[k]) for k in self._weights}
+            network = self._network({k: one.value for k, one in now.items()})
+            made = old.renewed(network.graph) if old is not None else None
         if made is None:
-            if old is not None:
-                old.close()
             made = self._plan_of(network)
         self._held, self.plan = now, made
         return made

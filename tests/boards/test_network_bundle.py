@@ -121,14 +121,24 @@ def test_results_that_no_kernel_writes_are_there(program, pocl, tmp_path):
         assert got[name].dtype == array.dtype
 
 
-def test_a_network_on_a_clock_that_stands_still_is_timed_by_the_host_s(small, tmp_path):
-    """No clock of this machine does: the program is changed so that none is fast enough."""
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        pytest.param("clock.c", "between / 2", "between * 1e6", id="standing"),
+        pytest.param("resident.c", "CL_QUEUE_PROFILING_ENABLE", "0", id="missing"),
+    ],
+)
+def test_a_network_without_a_clock_that_advances_is_timed_by_the_host_s(
+    small, tmp_path, file, old, new
+):
+    """Each clock of this machine advances: the program is changed so that it finds none."""
     source = tmp_path / "source"
     source.mkdir()
     for path in HOST_OF_NETWORK:
         shutil.copy(path, source)
-    clock = (source / "clock.c").read_text()
-    (source / "clock.c").write_text(clock.replace("between / 2", "between * 1e6"))
+    text = (source / file).read_text()
+    assert old in text
+    (source / file).write_text(text.replace(old, new))
     changed = built(sorted(source.glob("*")), tmp_path) / "network"
     said = run(changed, small, "--check", "--repeats", "2")
     assert said.returncode == 0, said.stderr

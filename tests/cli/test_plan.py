@@ -2,12 +2,14 @@
 
 import itertools
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import liftpy as lp
+from liftpy.networks.plan import Plan
 from tests.networks.models import model, node, value
 from tests.pages import Page
 
@@ -108,6 +110,28 @@ def test_a_plan_runs_is_checked_and_profiled(liftpy, file):
     assert row["of_peak"] == pytest.approx(least / max(1, row["time_ns"]))
     counters = [e["args"]["bytes"] for e in events if e["ph"] == "C"]
     assert counters == [o["live_bytes"] for o in found["operations"]]
+
+
+@pytest.mark.parametrize("option", ["--page", "--trace", "--output"])
+def test_a_measurement_is_kept_if_a_file_cannot_be_written(liftpy, file, option):
+    assert liftpy("plan", file, "-o", "small.plan").code == 0
+    old = Path("small.plan").read_bytes()
+    said = liftpy("run", "small.plan", "--remeasure", option, "none/run.npz")
+    assert said.code == 1
+    assert "none" in said.err
+    assert Path("small.plan").read_bytes() != old
+    assert lp.load("small.plan").predicted_ns
+
+
+def test_a_page_without_its_library_is_refused_before_any_run(liftpy, file, monkeypatch):
+    assert liftpy("plan", file, "-o", "small.plan").code == 0
+    for name in ("liftpy.networks.profile_page", "liftpy.explore.report.document"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.setattr(Plan, "run", None)
+    said = liftpy("run", "small.plan", "--page", "run.html")
+    assert said.code == 1
+    assert "a page needs jinja2" in said.err
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from liftpy.explore.campaign.rows import Call, Identity
 from liftpy.explore.campaign.schema import SCHEMA_VERSION, TABLES, digest
 from liftpy.explore.campaign.store import ATTEMPTS, Store
 from liftpy.explore.measure.outcome import KernelLimit, Measured, Refused, WrongResult
+from liftpy.opencl.clock import BY_HOST
 from liftpy.opencl.kernel import MemoryFigures, Module
 from liftpy.opencl.session import BUILD_OPTIONS
 from tests.explore.spaces import small_space
@@ -98,6 +99,16 @@ def test_what_is_wrong_when_it_is_measured_again_has_no_figures(path, candidates
         row = store.rows()[0]
     assert (row.outcome, row.time_ns, row.memory, row.span) == ("wrong", None, None, None)
     assert row.costs("peak") is None
+
+
+def test_a_call_that_only_measures_again_notes_the_clock_of_the_host(path, candidates):
+    filled(path, candidates)
+    with Store.open(path, IDENTITY) as store:
+        store.note(Call(started=3.0, command="explore", limits={}, environment={}))
+        store.sharpen(candidates[0].key, MEASURED)
+        assert "clock" not in store.calls()[-1].environment
+        store.sharpen(candidates[0].key, replace(MEASURED, clock="host"))
+        assert store.calls()[-1].environment["clock"] == BY_HOST
 
 
 def test_a_candidate_left_running_counts_its_attempts(path, candidates):

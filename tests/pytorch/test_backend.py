@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="torch is an extra: pip install 'lif
 from torch import nn  # noqa: E402  torch may be absent
 from torch.nn import functional as F  # noqa: E402, N812
 
-from liftpy.pytorch.compiling import TorchBackend  # noqa: E402
+from liftpy.pytorch.compiling import ByShape, TorchBackend  # noqa: E402
 from tests.pytorch.meaning import Meaning, by_meaning, said  # noqa: E402
 
 
@@ -220,6 +220,26 @@ def test_weights_are_packed_by_the_call_after_a_failure():
     assert len(calls) == 3
 
 
+def test_a_plan_that_cannot_be_renewed_is_closed():
+    closed = []
+
+    class Full(Meaning):
+        def renewed(self, graph):
+            raise MemoryRefused("no memory")
+
+        def close(self):
+            closed.append(self)
+
+    net, x = Affine(), torch.randn(2, 3)
+    compiled = torch.compile(net, backend=TorchBackend(Full, "compared", torch))
+    close(compiled(x), net(x))
+    net.weight.mul_(3)
+    with pytest.raises(MemoryRefused):
+        compiled(x)
+    assert len(closed) == 1
+    close(compiled(x), net(x))
+
+
 def test_what_a_graph_writes_is_no_constant():
     class Counting(nn.Module):
         def __init__(self):
@@ -281,7 +301,7 @@ def test_autocast_is_left(caplog):
 def test_types_that_numpy_does_not_have_are_left(caplog):
     found, backend = by_meaning(lambda x: (x * 2).float() + 1, torch.randn(3).bfloat16())
     assert found.dtype is torch.float32
-    assert "does not have" in said(caplog)[0]
+    assert "type, shape or device is not supported" in said(caplog)[0]
     assert len(backend.subgraphs) == 1  # the sum of floats
 
 
@@ -319,6 +339,17 @@ def test_each_length_is_compiled_up_to_a_limit(caplog, monkeypatch):
     ]
 
 
+def test_more_shapes_than_the_limit_add_no_further_one(monkeypatch):
+    """As when two threads compile for the last shape at the same time."""
+    monkeypatch.setattr("liftpy.pytorch.compiling.MOST_SHAPES", 2)
+    backend = TorchBackend(Meaning, "compared", torch)
+    by_shape = ByShape(backend, lambda x: x + 1, frozenset(), torch)
+    by_shape._made = dict.fromkeys(range(3))
+    x = torch.randn(3)
+    close(by_shape(x), x + 1)
+    assert len(by_shape._made) == 3
+
+
 # --- options --------------------------------------------------------------------------------------
 
 
@@ -344,6 +375,7 @@ def test_what_pytorch_forgets_is_freed():
     torch._dynamo.reset()
     gc.collect()
     assert backend.subgraphs == []
+    assert len(backend._made) == 0
 
 
 def test_the_backend_has_a_name():

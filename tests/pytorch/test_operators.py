@@ -96,6 +96,7 @@ CASES = {
     "views": lambda: (lambda x: (-x).reshape(3, 10).unsqueeze(1).flatten(1).view(5, 6).t(), X),
     "squeeze": lambda: (lambda x: (-x)[:1].squeeze(0).squeeze(), X),
     "permute": lambda: (lambda x: (2 * x).permute(2, 0, 1).transpose(0, -1) + 1, X),
+    "permute_scalar": lambda: (lambda x: x.sum().permute(()) * 2, X),
     "expand": lambda: (lambda y: (-y).expand(2, 3, 5) * 2, Y),
     "repeat": lambda: (lambda x: (-x).repeat(2, 1, 3, 1), X),
     "cat": lambda: (lambda x, y: torch.cat([x, y.expand(2, 3, 1), -x], -1), X, Y),
@@ -222,3 +223,31 @@ def test_an_operator_computes_what_pytorch_computes(name, caplog):
     assert said(caplog) == []
     assert backend.subgraphs
     torch.testing.assert_close(found, f(*inputs))
+
+
+SCALARS = {
+    "cumsum": lambda s: s.cumsum(0),
+    "argmax": lambda s: s.argmax(-1),
+    "min": lambda s: s.min(0),
+    "flip": lambda s: s.flip(0),
+    "gather": lambda s: torch.gather(s, 0, torch.tensor(0)),
+    "index_select": lambda s: torch.index_select(s, 0, torch.tensor([0])),
+}
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_an_axis_of_a_scalar_is_left_to_pytorch(name, caplog):
+    def f(x):
+        return SCALARS[name](x.sum())
+
+    found, backend = by_meaning(f, X)
+    (text,) = said(caplog)
+    assert text.endswith("an axis of a tensor without axes is not expressed")
+    assert len(backend.subgraphs) == 1
+    torch.testing.assert_close(found, f(X))
+
+
+def test_pooling_to_nothing_is_left_to_pytorch(caplog):
+    found, _ = by_meaning(lambda x: F.adaptive_avg_pool2d(x, (0, 1)), IMAGE)
+    assert found.shape == (2, 3, 0, 1)
+    assert "_adaptive_avg_pool2d" in said(caplog)[0]

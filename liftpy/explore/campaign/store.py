@@ -242,17 +242,17 @@ class Store(CampaignReader):
                         "INSERT OR REPLACE INTO learned VALUES (?, ?, ?, ?)",
                         (key, *astuple(outcome.limit)),
                     )
-            if isinstance(outcome, Measured) and outcome.clock == "host":
-                self._note_clock()
+            if isinstance(outcome, Measured):
+                self._note_clock(outcome)
             if not self._together:
                 self._checkpoint()
         except StoreRefused:
             self.excuse_if_possible(key, "its outcome could not be written")
             raise
 
-    def _note_clock(self) -> None:
-        """Records in the environment of the call that the device's clock was not used."""
-        if self._call is not None and not self._by_host:
+    def _note_clock(self, measured: Measured) -> None:
+        """Records in the environment of the call if the device's clock was not used."""
+        if measured.clock == "host" and self._call is not None and not self._by_host:
             with self._writing(CAMPAIGN) as db:
                 db.execute(
                     "UPDATE call SET environment = json_set(environment, '$.clock', ?)"
@@ -278,6 +278,7 @@ class Store(CampaignReader):
             (before,) = db.execute(query, (key,)).fetchone()
             known = [ratio for ratio in (before, outcome.departure) if ratio is not None]
             _write_departure(db, key, farthest(known) if known else None)
+        self._note_clock(outcome)
 
     def excuse(self, key: str, why: str = "stopped by the user") -> None:
         """Records that the candidate in progress did not cause the end of the campaign."""

@@ -25,6 +25,8 @@ def reshaped(call: Call) -> str:
 def permuted(call: Call) -> str:
     """The axes in another order."""
     rank = len(call["self"].shape)
+    if not rank:
+        return same(call)
     return call.node("Transpose", call["self"].name, perm=[axis % rank for axis in call["dims"]])
 
 
@@ -46,7 +48,7 @@ def repeated(call: Call) -> str:
 def concatenated(call: Call) -> str:
     """Tensors one after another along an axis, in a common type."""
     parts = [call.value(x, call.dtype) for x in call["tensors"]]
-    return call.node("Concat", *parts, axis=call["dim"] % len(call.shape))
+    return call.node("Concat", *parts, axis=call.axis(call["dim"], len(call.shape)))
 
 
 def part(call: Call, name: str, axis: int, start: int, end: int, step: int = 1) -> str:
@@ -57,7 +59,7 @@ def part(call: Call, name: str, axis: int, start: int, end: int, step: int = 1) 
 
 def sliced(call: Call) -> str:
     """Every `step`-th element of a range along an axis."""
-    x, axis = call["self"], call["dim"] % len(call.shape)
+    x, axis = call["self"], call.axis(call["dim"], len(call.shape))
     start = 0 if call["start"] is None else call["start"]
     end = END if call["end"] is None else call["end"]
     return part(call, x.name, axis, start, end, call["step"])
@@ -66,7 +68,7 @@ def sliced(call: Call) -> str:
 def selected(call: Call) -> str:
     """One element along an axis, which disappears."""
     x = call["self"]
-    axis = call["dim"] % len(x.shape)
+    axis = call.axis(call["dim"], len(x.shape))
     start = call["index"] % x.shape[axis]
     return call.reshaped(part(call, x.name, axis, start, start + 1))
 
@@ -75,7 +77,7 @@ def divided(lengths: Callable[[Call, int], list[int]]) -> Translation:
     """Consecutive parts along an axis."""
 
     def translated(call: Call) -> list[str]:
-        axis = call["dim"] % len(call["self"].shape)
+        axis = call.axis(call["dim"], len(call["self"].shape))
         own = call.integers(lengths(call, axis))
         name = call["self"].name
         return call.writer.node("Split", [name, own], len(call.results), axis=axis)
@@ -98,7 +100,7 @@ def flipped(call: Call) -> str:
     """Axes in reverse."""
     name = call["self"].name
     for axis in call["dims"]:
-        name = part(call, name, axis % len(call.shape), -1, -END, -1)
+        name = part(call, name, call.axis(axis, len(call.shape)), -1, -END, -1)
     return name if call["dims"] else call.node("Identity", name)
 
 
@@ -110,7 +112,9 @@ def embedded(call: Call) -> str:
 def gathered(call: Call) -> str:
     """`index_select`: elements along an axis by one row of indices."""
     x = call["self"]
-    return call.node("Gather", x.name, call["index"].name, axis=call["dim"] % len(x.shape))
+    return call.node(
+        "Gather", x.name, call["index"].name, axis=call.axis(call["dim"], len(x.shape))
+    )
 
 
 def indexed(call: Call) -> str:
@@ -136,7 +140,7 @@ def indexed(call: Call) -> str:
 
 def gathered_elements(call: Call) -> str:
     """`gather`: an element along an axis for each index."""
-    axis = call["dim"] % max(1, len(call.shape))
+    axis = call.axis(call["dim"], len(call.shape))
     return call.node("GatherElements", call["self"].name, call["index"].name, axis=axis)
 
 

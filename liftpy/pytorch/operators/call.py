@@ -75,6 +75,12 @@ class Call:
         """A tensor converted to a type."""
         return self.node("Cast", name, to=element_type(dtype))
 
+    def axis(self, dim: int, rank: int) -> int:
+        """An axis from 0 on. Untranslated for a tensor without axes, where PyTorch has axis 0."""
+        if not rank:
+            raise Untranslated("an axis of a tensor without axes is not expressed")
+        return dim % rank
+
     def reshaped(self, name: str) -> str:
         """A tensor in the shape of the first result."""
         return self.node("Reshape", name, self.integers(self.shape))

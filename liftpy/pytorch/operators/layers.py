@@ -98,7 +98,7 @@ def average_pool(call: Call) -> str:
 def adaptive_average_pool(call: Call) -> str:
     """Windows of equal size that do not overlap."""
     lengths = [*zip(call["self"].shape[-2:], call.shape[-2:], strict=True)]
-    if any(n % m for n, m in lengths):
+    if any(not m or n % m for n, m in lengths):
         raise Untranslated("adaptive pooling with windows of different sizes is not expressed")
     kernel = [n // m for n, m in lengths]
     return pooled(call, "AveragePool", kernel_shape=kernel, strides=kernel)
@@ -207,7 +207,7 @@ def extreme_index(operator: str) -> One:
             flat = call.node("Reshape", x.name, call.integers([-1]))
             return call.reshaped(call.node(operator, flat, axis=0, keepdims=1))
         kept = int(bool(call["keepdim"]))
-        return call.node(operator, x.name, axis=call["dim"] % len(x.shape), keepdims=kept)
+        return call.node(operator, x.name, axis=call.axis(call["dim"], len(x.shape)), keepdims=kept)
 
     return translated
 
@@ -239,7 +239,7 @@ def variance(call: Call) -> str:
 def running_sum(call: Call) -> str:
     """The sums of the elements up to each."""
     x = call["self"]
-    axis = call.number(call["dim"] % len(x.shape), np.int64)
+    axis = call.number(call.axis(call["dim"], len(x.shape)), np.int64)
     return call.node("CumSum", call.value(x, call.dtype), axis)
 
 
