@@ -235,7 +235,7 @@ class Machine:
         cells.values[owners, there] = lanes[who]
         cells.writers[owners, there] = item
         if cell.memory.space == "global":
-            others = (before != NOBODY) & (before != item)
+            others = (before > GIVEN) & (before != item)
             others |= cells.writers[owners, there] != item  # another one at the same time
             if others.any():
                 message = f"store to {cell.memory.name}[{there[others][0]}]"

@@ -35,8 +35,10 @@ def interpreted(made: Compilation, kernels: Iterable[LoopKernel], arrays: Mappin
     given = by_buffer(module, tuple(arrays.values()))
     memory = {name: np.asarray(array) for name, array in given.items()}
     for code in kernels:
-        reads = {m.name: memory[m.name] for m in code.buffers if not m.writable}
-        memory |= interpret(code, reads)
+        # A pass of a fold in place updates what the kernels before it have written.
+        memory |= interpret(
+            code, {m.name: memory[m.name] for m in code.buffers if m.name in memory}
+        )
     shapes = {b.name: b.shape for b in module.buffers}
 
     def named(names: Names) -> Any:

@@ -10,7 +10,7 @@ from liftpy.ir.expr import Expr
 from liftpy.ir.nat import var
 from liftpy.ir.program import Program
 from liftpy.ir.types import ScalarType
-from liftpy.ir.walk import at, lambda_of
+from liftpy.ir.walk import at, every_part, lambda_of
 from liftpy.primitives import AnyReduce
 from liftpy.primitives.in_place import is_pure, rereads
 from liftpy.primitives.vector import MAX_LANES
@@ -31,7 +31,6 @@ from liftpy.rewrite.strategies.planes import (
     part_with_folds,
     passes,
     planes,
-    reads_no_folds,
     with_levels,
 )
 from liftpy.rewrite.strategies.shapes import (
@@ -58,8 +57,8 @@ class Planes:
     """A stage whose result is `depth` maps around a fold, the innermost of the given length.
 
     `windows` says whether all terms, in the order of the passes, are a view of windows; `kept` has
-    the numbers of maps that may be around the passes. Terms that are folds have no `vectors`. In a
-    group, `many` work-items make a plane only if no fold makes what another begins with.
+    the numbers of maps that may be around the passes. Terms that read folds have no `vectors`. In
+    a group, `many` work-items make a plane only if no fold makes what another begins with.
     """
 
     program: Program
@@ -142,7 +141,8 @@ def form_of(program: Program, part: Expr) -> Planes | str:
         return "its maps and folds cannot be exchanged"
     windows = isinstance(whole, Success) and is_windows(at(whole.expr, (SOURCE,)))
     lanes = in_planes(kept[0], var("v", 2, MAX_LANES))(part)
-    vectors = reads_no_folds(body_of(innermost)) and not isinstance(lanes, Failure)
+    made = sum(map(is_reduce, every_part(part))) - sum(1 for _ in folds_of(body_of(innermost)))
+    vectors = made == 0 and not isinstance(lanes, Failure)
     length = longest(array_type(innermost))
     many = all(is_pure(fold.args[START]) for fold in folds_of(body_of(innermost)))
     return Planes(program, len(paths), length, windows, kept, vectors, many)
