@@ -16,7 +16,10 @@ REFUSED = ["kmeans"]
 #: Inputs that a program only compares: it is constant in them, but for jumps.
 COMPARED = {"stencil/acoustic": {"room"}}
 
-NAMES = [name for name in CASES if name not in REFUSED]
+#: Programs that only compare their inputs.
+CONSTANT = ["pool/shared"]
+
+NAMES = [name for name in CASES if name not in (*REFUSED, *CONSTANT)]
 
 
 def small(name: str) -> lp.Program:
@@ -32,6 +35,15 @@ def test_the_gradient_is_that_of_finite_differences(name: str) -> None:
     arrays = inputs(name.partition(":")[0], program)
     wrt = [n for n in arrays if n not in COMPARED.get(name, set())]
     agrees_with_differences(program, [arrays[p.name] for p in program.params], wrt)
+
+
+@pytest.mark.parametrize("name", CONSTANT)
+def test_what_is_constant_but_for_jumps_has_a_gradient_of_0(name: str) -> None:
+    program = small(name)
+    arrays = list(inputs(name.partition(":")[0], program).values())
+    seed = np.ones(lp.evaluate(program, *arrays).shape, np.float32)
+    found = lp.evaluate(lp.gradient(program), *arrays, seed)
+    np.testing.assert_array_equal(found, np.zeros_like(arrays[0]))
 
 
 @pytest.mark.parametrize("name", REFUSED)
