@@ -292,7 +292,10 @@ def over_items() -> Strategy:
 
 def over_groups(expr: Expr) -> Result:
     """Assign groups to the maps over tiles, and to a map around these."""
-    found = [path for (path,) in layers(nests(expr))]
+    each = [*layers(nests(expr))]
+    if any(len(paths) != 1 for paths in each):
+        return Failure("cooperative", "several maps next to each other make the result")
+    found = [path for (path,) in each]
     names = ("wrg_2", *GROUPS)[-len(found) :]
     if not len(GROUPS) <= len(found) <= len(names):
         return Failure("cooperative", f"{len(found)} maps are around a tile; a launch has 2 or 3")
