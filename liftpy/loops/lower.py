@@ -87,7 +87,7 @@ def lowered(kernel: Kernel, names: dict[str, str]) -> tuple[LoopKernel, Nest]:
     emitter.views.clear()  # they refer to the emitter, and would keep it alive
     (body,) = emitter.blocks
     if kernel.updates:
-        check_own(body, frozenset(memories_of(dest)))
+        check_own(emitter, body, frozenset(memories_of(dest)))
     code = LoopKernel(
         kernel,
         tuple(buffers),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from liftpy.ir.nat import ZERO, Nat, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
-from liftpy.loops.nest import Assign, Loop
+from liftpy.loops.nest import Assign, Loop, Statement
 from liftpy.loops.tree import Barrier
 from liftpy.loops.viewing import Viewing
 from liftpy.primitives import MapGlb, MapLcl, MapSeq, MapSeqAhead, MapSeqUnroll, MapWrg
@@ -68,6 +68,10 @@ class Stepping(Viewing):
     """The nest of a kernel under construction, to which loops and stores are added."""
 
     snapshots: int = field(init=False, default=0)
+    checked: dict[int, tuple[Statement, frozenset[Memory]]] = field(
+        init=False, default_factory=dict
+    )
+    """Statements of passes in place, and the memories whose elements they update."""
 
     def copy(self, value: Value, dest: Value) -> None:
         """Store a value whose terms are all that has to be computed."""

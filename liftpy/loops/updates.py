@@ -20,6 +20,8 @@ from liftpy.loops.viewing import Env
 from liftpy.primitives import ReduceInPlace
 from liftpy.views.terms import Lanes, Load, Memory, Term
 
+NOTHING: tuple[None, frozenset[Memory]] = None, frozenset()
+
 
 def in_passes(
     emitter: Stepping, fun: ReduceInPlace, init: Expr, xs: Expr, env: Env, dest: Value
@@ -38,7 +40,10 @@ def in_passes(
         emitter.blocks.append([])
         emitter.generate(fun.f.body, {**env, **emitter.computed(fun.f, old, source[k])}, dest)
         made = emitter.blocks.pop()
-        check_own(made, own)
+        check_own(emitter, made, own)
+        for statement in every_statement(made):
+            before = emitter.checked.get(id(statement), NOTHING)[1]
+            emitter.checked[id(statement)] = statement, before | own
         for statement in made:
             emitter.put(statement)
 
@@ -79,23 +84,40 @@ def at_once(emitter: Stepping, value: Value) -> Value:
             return value
 
 
-def check_own(statements: Iterable[Statement], memories: frozenset[Memory]) -> None:
-    """Check that a block reads an element of memories only if it stores it, and before it does."""
+def check_own(
+    emitter: Stepping, statements: Iterable[Statement], memories: frozenset[Memory]
+) -> None:
+    """Check that a block reads an element of memories only if it stores it, and before it does.
+
+    The statements of a pass of another fold in the block were checked with that pass: it may
+    continue from what an earlier pass has stored.
+    """
     found = list(statements)
     stores = [s.target if isinstance(s, Assign) else None for s in found]
     for k, s in enumerate(found):
         if isinstance(s, Loop):
-            check_own(s.body, memories)
+            check_own(emitter, s.body, memories)
         if not isinstance(s, Assign | Bind):
             continue
+        checked = emitter.checked.get(id(s), NOTHING)[1]
         for load in loads_of(s.term):
-            if load.memory in memories and (load in stores[:k] or load not in stores[k:]):
+            if load.memory not in memories - checked:
+                continue
+            if load in stores[:k] or load not in stores[k:]:
                 raise TypeRefused(
                     f"{ReduceInPlace.name} cannot update {load.memory.name} in place: a pass reads "
                     f"{load.memory.name}[{load.index}] and stores another element with it\n"
                     "  the other element may already have its new value\n"
                     "  read for each element only the element itself, or use reduceSeq"
                 )
+
+
+def every_statement(statements: Iterable[Statement]) -> Iterator[Statement]:
+    """All statements, those in loops too."""
+    for s in statements:
+        yield s
+        if isinstance(s, Loop):
+            yield from every_statement(s.body)
 
 
 def loads_of(term: Term) -> Iterator[Load]:

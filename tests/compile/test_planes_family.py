@@ -91,6 +91,21 @@ def test_candidates_are_right_and_have_no_races(runtime: Device, name: str) -> N
             assert not isinstance(judge.judge(got), WrongResult), candidate.label
 
 
+def test_passes_continue_what_other_passes_have_stored(runtime: Device) -> None:
+    """The inner fold's passes are not the outer one's: each reads what the one before stored."""
+    program = workload("convolution/grouped/5x4x4x4x3x2")
+    arrays = inputs(program)
+    judge = Judge(program, arrays, expected(program, arrays, tolerance=1e-5))
+    found = whole_space(program, runtime, families=(FAMILY,), made=direct)
+    words = {"inside": "3", "hold": "no", "items": "many", "pad": "columns", "vector": "no"}
+    candidate = found.candidate(words)
+    module = compile_program(candidate.skeleton.at(candidate.point)).module
+    with Session(runtime) as session, session.load(module) as loaded:
+        loaded.set_constants({name: arrays.pop(name) for name in ("w", "b")})
+        got = loaded.run(arrays, poison=True)
+    assert not isinstance(judge.judge(got), WrongResult)
+
+
 def compiled(name: str, **settings: str | int) -> Compilation:
     """A candidate that reads padding as it is and makes a plane by one work-item."""
     words = {"pad": "fused", "hold": "no", "items": "one", "vector": "no"}

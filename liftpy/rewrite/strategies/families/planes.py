@@ -81,8 +81,6 @@ class Planes:
                 if items == MANY and not self.many:
                     continue
                 pads = self.pads(kept) if hold == NO else ("fused",)
-                if items == MANY:  # not shown to update its own elements only
-                    pads = tuple(pad for pad in pads if pad != "columns")
                 words = {"pad": pads, "vector": ("no", "yes") if self.vectors else ("no",)}
                 yield from product(inside=(str(kept),), hold=(hold,), items=(items,), **words)
 
