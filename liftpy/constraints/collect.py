@@ -20,7 +20,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.by_identity import by_identity
 from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint, at_most
-from liftpy.ir.expr import Expr
+from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ONE, ZERO, Nat, product
 from liftpy.ir.place import asker
@@ -43,6 +43,9 @@ from liftpy.primitives import (
     AnyReduce,
     AnyScan,
     AsScalar,
+    Layout,
+    Map,
+    MapSeq,
     MapSeqUnroll,
     ReduceInPlace,
     ReduceSeqUnroll,
@@ -51,6 +54,7 @@ from liftpy.primitives import (
     ToPrivate,
 )
 from liftpy.primitives.map import array_of
+from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategy import Derivation
 
@@ -336,20 +340,25 @@ def largest(over: Monomial, under: Monomial) -> Fraction | None:
     return most
 
 
-def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
+Held: TypeAlias = frozenset[Param]
+NONE: Held = frozenset()
+
+
+def statements(expr: Expr, held: Held = NONE, *, ends_step: bool = False) -> Nat:
     """An estimate of the number of statements that update values in private memory.
 
     A reduction initializes its accumulator and updates it in its step; a reduction that ends the
-    step of another is that update. `reduceSeqUnroll` repeats its step. A private copy is one
-    statement per value. A vector is one value; so are the scalars that a step computes in vectors.
-    `mapSeqUnroll` repeats its function. A scan or an iteration initializes and updates its
-    accumulator; a window is loaded, and the part that it shares with the next one is moved. (A step
-    that overwrites what it still reads is only detected when it is unrolled: it takes up to twice
-    as many. Each loop counts once, though the emitter may make up to three versions of it,
-    `loops/unswitch.py`.)
+    step of another is that update. A private copy is one statement per value, a reduction that is
+    stored there two. A vector is one value; so are the scalars that a step computes in vectors. A
+    scan or an iteration initializes and updates its accumulator; a window is loaded, and the part
+    that it shares with the next one is moved. `reduceSeqUnroll` and `mapSeqUnroll` repeat their
+    function; so do a reduction and a map that read an array in registers, with a variable in
+    `held`. (A step that overwrites what it still reads is only detected when it is unrolled: it
+    takes up to twice as many. Each loop counts once, though the emitter may make up to three
+    versions of it, `loops/unswitch.py`.)
     """
     if not isinstance(expr, FunCall):
-        return sum_of(statements(child) for child in children(expr))
+        return sum_of(statements(child, held) for child in children(expr))
     own = ZERO
     match expr.fun:
         case ReduceInPlace():
@@ -357,19 +366,24 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
         case AnyReduce() as fun:
             init, xs = expr.args
             update = values(expr.type).exact_div(lanes(fun.f.body))
-            step = statements(fun.f.body, ends_step=True)
+            step = statements(fun.f.body, reading(fun.f, expr.args, held), ends_step=True)
             if not ends_in_reduction(fun.f.body):
                 step = step + update
-            if isinstance(fun, ReduceSeqUnroll) and isinstance(xs.type, ArrayType):
-                step = step * xs.type.length
+            if isinstance(fun, ReduceSeqUnroll) or not held.isdisjoint(xs.free):
+                step = step * array_of(fun.name, xs.type).length
             start = ZERO if ends_step else update
-            return start + step + statements(init) + statements(xs)
+            return start + step + statements(init, held) + statements(xs, held)
         case ToPrivate():
-            own = values(expr.type)
+            (arg,) = expr.args
+            return in_registers(arg, held)
         case MapSeqUnroll() as fun:
             (xs,) = expr.args
-            each = statements(fun.f.body) + values(fun.f.body.type)
-            return statements(xs) + array_of(fun.name, xs.type).length * each
+            each = statements(fun.f.body, held) + values(fun.f.body.type)
+            return statements(xs, held) + array_of(fun.name, xs.type).length * each
+        case MapSeq() as fun if not held.isdisjoint(expr.args[0].free):
+            (xs,) = expr.args
+            each = statements(fun.f.body, reading(fun.f, expr.args, held), ends_step=ends_step)
+            return statements(xs, held) + array_of(fun.name, xs.type).length * each
         case AnyScan():
             own = values(expr.args[0].type) * 2
         case AnyIterate():
@@ -380,8 +394,41 @@ def statements(expr: Expr, *, ends_step: bool = False) -> Nat:
             pass
     function = function_of(expr.fun)
     passes_on = ends_step and isinstance(expr.fun, Primitive) and function is None
-    own = own + sum_of(statements(a, ends_step=passes_on) for a in expr.args)
-    return own if function is None else own + statements(function.body, ends_step=ends_step)
+    own = own + sum_of(statements(a, held, ends_step=passes_on) for a in expr.args)
+    if function is None:
+        return own
+    return own + statements(function.body, reading(function, expr.args, held), ends_step=ends_step)
+
+
+def in_registers(expr: Expr, held: Held = NONE) -> Nat:
+    """`statements` of a value that is stored in private memory: maps that compute it repeat."""
+    match expr:
+        case FunCall(AnyReduce()):
+            return statements(expr, held)
+        case FunCall(MapSeq() as fun, (xs,)):
+            length = array_of(fun.name, xs.type).length
+            each = in_registers(fun.f.body, reading(fun.f, expr.args, held))
+            return statements(xs, held) + length * each
+        case FunCall(Lambda() as f, args):
+            before = sum_of(statements(a, held) for a in args)
+            return before + in_registers(f.body, reading(f, args, held))
+        case FunCall(Layout() | Map() as fun, args) if any(map(computes, args)):
+            lanes_apart = values(expr.type) if isinstance(fun, AsScalar) else ZERO
+            return lanes_apart + sum_of(in_registers(a, held) for a in args)
+        case Tuple(elements):
+            return sum_of(in_registers(e, held) for e in elements)
+        case _:
+            return values(expr.type) + statements(expr, held)
+
+
+def reading(f: Lambda, args: Iterable[Expr], held: Held) -> Held:
+    """The variables with arrays in registers in the body of a function of these arguments."""
+    return held.union(
+        p
+        for p, arg in zip(f.params, args, strict=False)
+        if not held.isdisjoint(arg.free)
+        or (isinstance(arg, FunCall) and isinstance(arg.fun, ToPrivate))
+    )
 
 
 def ends_in_reduction(expr: Expr) -> bool:

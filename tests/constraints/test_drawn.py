@@ -42,16 +42,13 @@ def test_draws_keep_every_condition_in_plain_integers(name):
             assert [str(c) for c in system.clauses if not c.constraint.holds(point)] == []
 
 
-HELD_APART = pytest.mark.xfail(
-    strict=True, reason="folds of rows that are held in registers are longer than estimated"
-)
 SMALL = (
     "matmul/6x4x8",
     "batched/3x4x6x5",
     "convolution/strided/13x13x4x8x3x2",
     "convolution/depthwise/12x12x8x3x1",
-    pytest.param("pool/max/13x13x4x3x2", marks=HELD_APART),
-    pytest.param("stencil/jacobi9/18x18", marks=HELD_APART),
+    "pool/max/13x13x4x3x2",
+    "stencil/jacobi9/18x18",
     "stencil/heat7/10x10x10",
     "dot/48",
     "nbody/24",
