@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 
 from liftpy.errors import InternalError, LiftError, a_few
@@ -22,7 +23,7 @@ from liftpy.explore.measure.messages import (
     Stored,
 )
 from liftpy.explore.measure.outcome import Defect, Outcome, Refused, WrongResult
-from liftpy.explore.measure.serving import serve
+from liftpy.explore.measure.serving import Tell, serve
 from liftpy.explore.space.given_points import admit_proofs, proved
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
@@ -46,8 +47,6 @@ class Compiler:
         self.meaning = Meaning(self.program, arrays)
         self.bounding = Bounding(self.program, arrays, setup.wanted) if setup.bounded else None
         self.skeletons: dict[str, Skeleton] = {}
-        gc.collect()
-        gc.freeze()  # these objects stay alive: no collection needs to scan them again
 
     def answer(self, request: Request) -> Answer:
         """The answer to a request."""
@@ -115,6 +114,14 @@ class Compiler:
         return replace(doubtful.measured, error=error.largest, rms=error.rms)
 
 
+def started(setup: Setup, _: Tell) -> Callable[[Request], Answer]:
+    """A compiler's answers. Its first objects stay alive: no collection scans them again."""
+    compiler = Compiler(setup)
+    gc.collect()
+    gc.freeze()
+    return compiler.answer
+
+
 def work() -> None:
     """Runs the compiler in this process."""
-    serve(lambda setup, _: Compiler(setup).answer)
+    serve(started)
