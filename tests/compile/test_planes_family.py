@@ -13,7 +13,6 @@ from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.space.space import Space
-from liftpy.explore.space.units import families_for
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.loops.bounds import bounds
@@ -57,11 +56,6 @@ CASES: dict[str, Program] = {
 def space(name: str, device: Device) -> Space:
     """The family's candidates of a case."""
     return whole_space(CASES[name], device, families=(FAMILY,), made=direct)
-
-
-def test_it_is_in_a_space_only_if_it_is_named() -> None:
-    assert FAMILY not in families_for(DEFAULT_DEVICE)
-    assert FAMILY in families_for(DEFAULT_DEVICE, [FAMILY])
 
 
 def test_it_makes_no_fold_whose_inner_fold_reads_the_outer_accumulator() -> None:

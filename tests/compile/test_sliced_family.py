@@ -13,7 +13,6 @@ from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.space.space import Space
-from liftpy.explore.space.units import families_for
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
@@ -46,11 +45,6 @@ def differences(a: [6][8]f32, b: [4][8]f32) =
 def space(name: str, device: Device) -> Space:
     """The family's candidates of a case."""
     return whole_space(CASES[name], device, families=(FAMILY,), made=direct)
-
-
-def test_it_is_in_a_space_only_if_it_is_named() -> None:
-    assert FAMILY not in families_for(DEFAULT_DEVICE)
-    assert FAMILY in families_for(DEFAULT_DEVICE, [FAMILY])
 
 
 @pytest.mark.parametrize("name", list(CASES))

@@ -10,11 +10,12 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.exploring import candidate_of, space_of
 from liftpy.explore.space import units
-from liftpy.explore.space.units import units_of
+from liftpy.explore.space.units import families_for, units_of
 from liftpy.language.text.program import parse
 from liftpy.rewrite import partition
 from liftpy.rewrite.composition import stage_skeletons
 from liftpy.rewrite.forms import in_turn
+from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.workloads import Convolution, convolution
 
 LAYER = convolution(Convolution(4, 8, 8, 8, (3, 3), padding=(1, 1, 1, 1)), "layer")
@@ -150,3 +151,9 @@ def test_only_the_families_that_are_named_are_derived(monkeypatch):
 def test_a_family_that_makes_no_stage_is_refused_with_those_that_do():
     with pytest.raises(UnknownName, match=r"family cannot be 'direct'; it is one of: plain, "):
         space_of(TWO, DEFAULT_DEVICE, families=["plain", "direct"])
+
+
+@pytest.mark.parametrize("name", [f.name for f in FAMILIES.values() if f.if_named])
+def test_a_family_is_in_a_space_only_if_it_is_named(name: str) -> None:
+    assert name not in families_for(DEFAULT_DEVICE)
+    assert name in families_for(DEFAULT_DEVICE, [name])

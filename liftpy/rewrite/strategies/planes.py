@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from math import prod
 
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
@@ -101,22 +102,24 @@ def is_stored_in_place(expr: Expr, path: Path) -> bool:
     return True
 
 
+def folds_of(expr: Expr) -> Iterator[FunCall]:
+    """A fold, the fold that is its step, and so on."""
+    while isinstance(expr, FunCall) and is_reduce(expr):
+        yield expr
+        expr = body_of(expr)
+
+
 def reads_no_folds(fold: Expr) -> bool:
     """Whether a fold, whose step may be a fold again, reads nothing that is folded itself."""
-    while isinstance(fold, FunCall) and is_reduce(fold):
-        if any(map(is_reduce, every_part(fold.args[SOURCE]))):
-            return False
-        fold = body_of(fold)
-    return not any(map(is_reduce, every_part(fold)))
+    every = [*folds_of(fold)]
+    parts = (*(f.args[SOURCE] for f in every), body_of(every[-1]))
+    return not any(is_reduce(part) for read in parts for part in every_part(read))
 
 
 def passes(expr: Expr) -> int:
     """The number of passes of maps of folds: the number of terms of a result."""
-    count, fold = 1, body_of(at(expr, [*chain(nests(expr))][-1]))
-    while isinstance(fold, FunCall) and is_reduce(fold):
-        count *= longest(array_type(fold.args[SOURCE]))
-        fold = body_of(fold)
-    return count
+    fold = body_of(at(expr, [*chain(nests(expr))][-1]))
+    return prod(longest(array_type(f.args[SOURCE])) for f in folds_of(fold))
 
 
 def exchanged() -> Strategy:
@@ -168,19 +171,12 @@ def in_vectors(width: NatLike) -> Strategy:
     return run
 
 
-def folds(expr: Expr, path: Path) -> Iterator[Path]:
-    """The paths of the fold at a path, and of the fold that is its step, if any."""
-    while is_reduce(at(expr, path)):
-        yield path
-        path = (*path, STEP)
-
-
 def at_step(path: Path, strategy: Strategy) -> Strategy:
     """Apply a strategy to the innermost step of the fold at a path."""
 
     def run(expr: Expr) -> Result:
-        (*_, last) = folds(expr, path)
-        return at_path((*last, STEP), strategy)(expr)
+        steps = [STEP for _ in folds_of(at(expr, path))]
+        return at_path((*path, *steps), strategy)(expr)
 
     return run
 
@@ -218,7 +214,8 @@ def with_levels(kept: int, hold: str, items: str) -> Strategy:
             levels = seq(at_step(fold, INNER["lcl"]), rule("map_to_wrg_0"))
         else:
             levels = over_ids("wrg" if hold == "local" else "glb")
-        passed = (at_path(path, rule("reduce_to_in_place")) for path in folds(expr, fold))
+        paths = ((*fold, *[STEP] * k) for k, _ in enumerate(folds_of(at(expr, fold))))
+        passed = (at_path(path, rule("reduce_to_in_place")) for path in paths)
         return seq(terms, levels, *passed)(expr)
 
     return run

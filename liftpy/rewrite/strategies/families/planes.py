@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import var
 from liftpy.ir.program import Program
@@ -27,6 +26,7 @@ from liftpy.rewrite.strategies.planes import (
     SOURCE,
     START,
     exposed_folds,
+    folds_of,
     in_planes,
     part_with_folds,
     passes,
@@ -146,13 +146,6 @@ def form_of(program: Program, part: Expr) -> Planes | str:
     length = longest(array_type(innermost))
     many = all(is_pure(fold.args[START]) for fold in folds_of(body_of(innermost)))
     return Planes(program, len(paths), length, windows, kept, vectors, many)
-
-
-def folds_of(expr: Expr) -> Iterator[FunCall]:
-    """A fold, the fold that is its step, and so on."""
-    while isinstance(expr, FunCall) and is_reduce(expr):
-        yield expr
-        expr = body_of(expr)
 
 
 def levels(kept: int) -> Strategy:
