@@ -2,7 +2,9 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from liftpy.boards.bundle import Bundle, write
@@ -45,3 +47,13 @@ def altered(bundle: Path, id_: str, old: str, new: str) -> None:
     file.write_text(before.replace(old, new))
     hashes = [hashlib.sha256(t.encode()).hexdigest() for t in (before, file.read_text())]
     plan.write_text(plan.read_text().replace(*hashes))
+
+
+def with_change(sources: Iterable[Path], folder: Path, file: str, old: str, new: str) -> list[Path]:
+    """Copies of the sources of a program, with a change to the text of one of them."""
+    folder.mkdir()
+    copies = [Path(shutil.copy(path, folder)) for path in sources]
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new))
+    return sorted(copies)

@@ -24,7 +24,7 @@ from liftpy.explore.measure.samples import REPEATS, SLOW_REPEATS
 from liftpy.explore.report.wording import outcomes_text
 from liftpy.language.text.program import parse
 from liftpy.opencl.clock import BY_HOST
-from tests.boards.ran import altered, exported, run
+from tests.boards.ran import altered, exported, run, with_change
 from tests.conftest import built
 
 
@@ -220,14 +220,8 @@ def test_a_board_without_a_clock_that_advances_is_timed_by_the_host_s(
     three, tmp_path, file, old, new
 ):
     """Each clock of this machine advances: the program is changed so that it finds none."""
-    source = tmp_path / "source"
-    source.mkdir()
-    for path in HOST:
-        shutil.copy(path, source)
-    text = (source / file).read_text()
-    assert old in text
-    (source / file).write_text(text.replace(old, new))
-    program = built(sorted(source.glob("*")), tmp_path) / "board"
+    changed = with_change(HOST, tmp_path / "source", file, old, new)
+    program = built(changed, tmp_path) / "board"
     folder, ids = three
     printed = run(program, folder, "--repeats", "2")
     assert printed.stdout.count(f"2 runs {BY_HOST}") == len(ids)

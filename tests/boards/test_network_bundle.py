@@ -18,6 +18,7 @@ from liftpy.cli.application import application
 from liftpy.networks.plan import Plan
 from liftpy.networks.schedule import Pack, schedule_of
 from liftpy.opencl.clock import BY_HOST
+from tests.boards.ran import with_change
 from tests.conftest import built
 from tests.networks.models import model, node, value
 
@@ -132,15 +133,9 @@ def test_a_network_without_a_clock_that_advances_is_timed_by_the_host_s(
     small, tmp_path, file, old, new
 ):
     """Each clock of this machine advances: the program is changed so that it finds none."""
-    source = tmp_path / "source"
-    source.mkdir()
-    for path in HOST_OF_NETWORK:
-        shutil.copy(path, source)
-    text = (source / file).read_text()
-    assert old in text
-    (source / file).write_text(text.replace(old, new))
-    changed = built(sorted(source.glob("*")), tmp_path) / "network"
-    said = run(changed, small, "--check", "--repeats", "2")
+    changed = with_change(HOST_OF_NETWORK, tmp_path / "source", file, old, new)
+    program = built(changed, tmp_path) / "network"
+    said = run(program, small, "--check", "--repeats", "2")
     assert said.returncode == 0, said.stderr
     assert BY_HOST in said.stdout
     times = re.findall(r"^operation ([\d.]+) ms", said.stdout, re.MULTILINE)
