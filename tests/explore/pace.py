@@ -33,5 +33,8 @@ def pace(device):
 
 
 def limits(device):
-    """Limits that a candidate keeps unless it hangs: for the driver's compiler, and in all."""
-    return {"build_limit": 2.0 * pace(device), "candidate_limit": 4.0 * pace(device)}
+    """Limits that a candidate keeps unless it hangs: for the driver's compiler, and in all.
+
+    The machine may be twice as busy when a candidate runs as it was when its pace was taken.
+    """
+    return {"build_limit": 4.0 * pace(device), "candidate_limit": 8.0 * pace(device)}
