@@ -31,15 +31,17 @@ from liftpy.networks.onnx_parts import inputs_of
 class LiftpyRep(BackendRep):
     """A model that is ready to run."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, network: Network | None = None) -> None:
         self.model = model
+        self.static = network
+        """The network, if it is the same for all inputs."""
         self.network: Network | None = None
         """The network of the last run."""
 
     def run(self, inputs: Any, **_: Any) -> tuple[Any, ...]:
         """The outputs of the model, in its order."""
         given = arrays_of(self.model, inputs)
-        network = specialized(self.model, given)
+        network = specialized(self.model, given) if self.static is None else self.static
         self.network = network
         if network.unsupported:
             raise NetworkRefused(listed(network.unsupported), network.unsupported)
@@ -61,10 +63,11 @@ class LiftpyBackend(Backend):
             raise NetworkRefused(f"programs are evaluated on the processor, not on {device}")
         if any(k > 0 for _, k, _, _ in dynamic(model)):
             return LiftpyRep(model)  # its programs are known when it runs
-        refused = graph_of(model).unsupported
+        graph = graph_of(model)
+        refused = graph.unsupported
         if refused and not any(u.needs for u in refused):
             raise NetworkRefused(listed(refused), refused)
-        return LiftpyRep(model)
+        return LiftpyRep(model, None if refused else Network(graph))
 
     @classmethod
     def run_node(

@@ -7,6 +7,7 @@ import linecache
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from inspect import unwrap
 from itertools import islice
 from pathlib import PurePath
@@ -21,7 +22,7 @@ OURS = frozenset({"liftpy", "numpy"})
 
 #: Packages of liftpy that call words of the language. A refusal of what they write is not placed in
 #: the user's code, even if that code called them.
-WRITERS = ("liftpy.workloads", "liftpy.cli")
+WRITERS = ("liftpy.workloads", "liftpy.networks", "liftpy.cli")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,13 @@ class Spot:
 
 def of_user(frame: FrameType) -> bool:
     """Whether a frame runs the user's code, not that of liftpy, NumPy or the standard library."""
-    root = frame.f_globals.get("__name__", "").partition(".")[0]
+    return is_users(frame.f_globals.get("__name__", ""))
+
+
+@cache
+def is_users(module: str) -> bool:
+    """Whether a module of this name is the user's."""
+    root = module.partition(".")[0]
     return root not in OURS and (root not in sys.stdlib_module_names or root == "__main__")
 
 
@@ -89,6 +96,7 @@ def of_writer(frame: FrameType) -> bool:
     return is_writer(frame.f_globals.get("__name__"))
 
 
+@cache
 def is_writer(module: str | None) -> bool:
     """Whether a module of this name belongs to `WRITERS`."""
     return module is not None and any(f"{module}.".startswith(f"{w}.") for w in WRITERS)
