@@ -61,13 +61,14 @@ class LiftpyBackend(Backend):
         """
         if not cls.supports_device(device):
             raise NetworkRefused(f"programs are evaluated on the processor, not on {device}")
-        if any(k > 0 for _, k, _, _ in dynamic(model)):
+        dimensions = [k for _, k, _, _ in dynamic(model)]
+        if any(dimensions):
             return LiftpyRep(model)  # its programs are known when it runs
         graph = graph_of(model)
         refused = graph.unsupported
         if refused and not any(u.needs for u in refused):
             raise NetworkRefused(listed(refused), refused)
-        return LiftpyRep(model, None if refused else Network(graph))
+        return LiftpyRep(model, None if refused or dimensions else Network(graph))
 
     @classmethod
     def run_node(
