@@ -237,6 +237,19 @@ def test_any_layer_in_any_layout(kind: str, name: str, layout: Layout) -> None:
     agrees(found, layer, expected, 1e-12)
 
 
+def test_the_gradients_from_what_is_stored_are_that_of_the_maximum() -> None:
+    """With ties, the derived gradient goes to the first maximum, as both stored forms do."""
+    layer = UNEVEN
+    program, (x,), _ = case("max", layer)
+    d = np.float32(RNG.permutation(np.prod(lp.evaluate(program, x).shape)))
+    d = d.reshape(lp.evaluate(program, x).shape)
+    derived = lp.evaluate(lp.gradient(program), x, d)
+    _, places = lp.evaluate(pooled(layer, "p", argmax), x)
+    _, mask = lp.evaluate(case("first", layer)[0], x)
+    np.testing.assert_array_equal(lp.evaluate(from_argmax(layer, "p"), places, d), derived)
+    np.testing.assert_array_equal(lp.evaluate(from_mask(layer, "p"), mask, d), derived)
+
+
 @pytest.mark.parametrize("t", [F16, BINARY16], ids=str)
 @pytest.mark.parametrize("kind", [*FORWARD, *BACKWARD])
 def test_numbers_of_16_bits_are_added_in_f32_and_rounded_once(kind: str, t: Any) -> None:
@@ -279,6 +292,15 @@ def test_a_candidate_of_each_family_is_right(at: int, runtime: Device, kept: Pat
     assert drawn
     for found in results(runtime, [d.module for d in drawn], arrays):
         agrees(found, layer, expected, 1e-6 if t == F32 else HALF)
+
+
+def test_layouts_are_converted(runtime: Device) -> None:
+    into = "x |> pad(0, 13, 0) |> split(16) |> map(permute(1, 2, 0))"
+    back = "|> map(permute(2, 0, 1)) |> join |> pad(0, -13, 0)"
+    x = RNG.permutation(19 * 5 * 7).astype(np.float32).reshape(19, 5, 7)
+    for text, wanted in ((into, laid_out(x, "nc1hwc0")), (f"{into} {back}", x)):
+        program = lp.parse(f"def p(x: [19][5][7]f32) = {text}")
+        np.testing.assert_array_equal(lp.compile(program, device=runtime)(x), wanted)
 
 
 def test_ceil_mode_is_that_of_pytorch() -> None:
