@@ -10,7 +10,7 @@ from typing import TypeAlias
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, Literal, Tuple
 from liftpy.ir.program import Program
-from liftpy.ir.types import BINARY16, F16, F32, U8, ArrayType, ScalarType
+from liftpy.ir.types import BINARY16, F16, F32, U8, ScalarType, Type
 from liftpy.language.embedded.lang import (
     Section,
     add,
@@ -122,7 +122,7 @@ class Pooling:
         """Whether an element of a plane is an array of channels, not a number."""
         return self.layout != "nchw"
 
-    def array(self, *plane: int, t: ScalarType | None = None) -> ArrayType:
+    def array(self, *plane: int, t: ScalarType | None = None) -> Type:
         """The type of an array with planes of this shape in the layer's layout."""
         shape: tuple[int, ...] = (*plane, self.channels)
         if self.layout == "nchw":
@@ -135,13 +135,13 @@ class Pooling:
         """Applies `f` to arrays, or to corresponding channels or blocks of them."""
         if self.layout == "nhwc":
             return f(*arrays)
-        return (zip(*arrays) if len(arrays) > 1 else arrays[0]) >> map(f)
+        return together(*arrays) >> map(f)
 
     def each(self, f: Per, *elements: Expr) -> Expr:
         """Applies `f` to elements of planes, or to corresponding channels of them."""
         if not self.deep:
             return f(*elements)
-        return (zip(*elements) if len(elements) > 1 else elements[0]) >> map(f)
+        return together(*elements) >> map(f)
 
     def per_channel(self, f: Per, window: Expr, *elements: Expr) -> Expr:
         """Applies `f` to the list of a window's elements in each channel."""
@@ -167,6 +167,11 @@ class Pooling:
     def all_in_memory(self, xs: Expr, rank: int) -> Expr:
         """The numbers of an array of a rank in the type in memory."""
         return xs if self.stored == F32 else xs >> under(rank, map(self.in_memory))
+
+
+def together(first: Expr, *others: Expr) -> Expr:
+    """One array, or the corresponding elements of several."""
+    return zip(first, *others) if others else first
 
 
 def under(rank: int, f: Section) -> Section:

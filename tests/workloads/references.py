@@ -298,8 +298,8 @@ def distances(a, b):
     return ((a[:, None, :] - b[None, :, :]) ** 2).sum(2)
 
 
-#: For each family its small sizes, and the reference: sizes and arrays to the result.
-CASES: dict[str, tuple[tuple[int, ...], Callable[..., Array]]] = {
+#: For each family its small sizes, and the reference: sizes and arrays to the result or results.
+CASES: dict[str, tuple[tuple[int, ...], Callable[..., Array | tuple[Array, ...]]]] = {
     "convolution/strided": ((11, 13, 3, 5, 3, 2), layer(strided)),
     "convolution/dilated": ((11, 13, 3, 5, 3, 2), layer(dilated)),
     "convolution/grouped": ((7, 11, 6, 9, 3, 3), layer(in_groups)),

@@ -263,7 +263,7 @@ def test_numbers_of_16_bits_are_added_in_f32_and_rounded_once(kind: str, t: Any)
 
 
 #: Each kind of program, each layout and each type occurs.
-ON_DEVICES = [
+ON_DEVICES: list[tuple[str, Layout, ScalarType]] = [
     ("max", "nchw", F32),
     ("max", "nc1hwc0", F16),
     ("average", "nhwc", BINARY16),
@@ -307,7 +307,7 @@ def test_ceil_mode_is_that_of_pytorch() -> None:
     torch = pytest.importorskip("torch", reason="torch is an extra")
     for size, k, s, p in [(5, 2, 2, 0), (7, 3, 2, 1), (4, 2, 3, 1), (9, 4, 3, 2), (5, 2, 4, 1)]:
         x = RNG.permutation(size * 11).astype(np.float32).reshape(1, size, 11)
-        layer = Pooling(1, size, 11, (k, k), (s, s), (p,) * 4, ceil=True, layout="nchw")
+        layer = Pooling(1, size, 11, (k, k), (s, s), (p, p, p, p), ceil=True, layout="nchw")
         for body, function in (
             (largest, torch.nn.MaxPool2d(k, s, p, ceil_mode=True)),
             (average, torch.nn.AvgPool2d(k, s, p, ceil_mode=True)),
