@@ -49,6 +49,17 @@ def float_leaves(t: Type) -> Iterator[tuple[Leaf, Type]]:
             return
 
 
+def other_leaves(t: Type) -> Iterator[Leaf]:
+    """The positions of a type's largest components without floating-point numbers."""
+    if not has_floats(t):
+        yield ()
+        return
+    while isinstance(t, ArrayType):
+        t = t.element
+    if isinstance(t, TupleType):
+        yield from ((k, *leaf) for k, e in enumerate(t.elements) for leaf in other_leaves(e))
+
+
 def has_floats(t: Type) -> bool:
     """Whether a value of the type contains floating-point numbers."""
     return any(True for _ in float_leaves(t))

@@ -18,8 +18,8 @@ from liftpy.gradient.cotangent import (
     at_leaf,
     components,
     from_leaves,
-    has_floats,
     leaves,
+    other_leaves,
 )
 from liftpy.gradient.data_index import BY_INDEX
 from liftpy.gradient.derivatives import DERIVATIVES, through_operator
@@ -35,6 +35,7 @@ from liftpy.ir.primitive import Get, Layout, Primitive, ScalarOp
 from liftpy.ir.types import FLOATS, SCALARS, Type
 from liftpy.language.embedded.operations import operate
 from liftpy.primitives import Generate, Map
+from liftpy.rewrite.strategies.outward import overlap
 
 BY_CASE = {**FOLDS, **BY_INDEX}
 """The functions that pass on the cotangents of folds and of what is read at an index."""
@@ -77,9 +78,7 @@ def pull(expr: Expr, ct: Cotangent, scope: Scope) -> None:
 
 def pull_body(expr: FunCall, f: Lambda | UserFun, ct: Cotangent, scope: Scope) -> None:
     """Pass on the cotangent of a `let` or of a user function: through its body, then its values."""
-    values = dict(zip(f.params, map(scope.value, expr.args), strict=True))
-    active = {p: active_in(a, scope) for p, a in zip(f.params, expr.args, strict=True)}
-    inner = Scope(scope, values, active)
+    inner = bound_in(expr, f, scope)
     try:
         pull(f.body, ct, inner)
     except NoDerivative as error:
@@ -90,14 +89,20 @@ def pull_body(expr: FunCall, f: Lambda | UserFun, ct: Cotangent, scope: Scope) -
         pull(arg, inner.found.get(p), scope)
 
 
+def bound_in(expr: FunCall, f: Lambda | UserFun, scope: Scope) -> Scope:
+    """The scope of the body of a `let` or of a user function."""
+    values = dict(zip(f.params, map(scope.value, expr.args), strict=True))
+    active = {p: active_in(a, scope) for p, a in zip(f.params, expr.args, strict=True)}
+    return Scope(scope, values, active)
+
+
 def active_in(expr: Expr, scope: Scope) -> frozenset[Leaf]:
     """The components of a bound value on whose derivative something may depend.
 
     An integer that changes is one: its conversion to a float is refused.
     """
-    if has_floats(expr.type):
-        return frozenset(leaf for leaf, _ in scope.leaves(expr))
-    return frozenset(((),)) if changes(expr, scope) else frozenset()
+    steps = (leaf for leaf in other_leaves(expr.type) if changes(expr, scope, leaf))
+    return frozenset((*(leaf for leaf, _ in scope.leaves(expr)), *steps))
 
 
 def pull_operator(expr: FunCall, op: str, ct: Expr, scope: Scope) -> None:
@@ -125,20 +130,24 @@ def converted_back(expr: FunCall, ct: Expr, scope: Scope) -> Expr | None:
     raise NoDerivative(expr, why, "compute with floating-point numbers throughout")
 
 
-def changes(expr: Expr, scope: Scope) -> bool:
+def changes(expr: Expr, scope: Scope, leaf: Leaf = ()) -> bool:
     """Whether an integer or a truth value depends on a variable whose cotangent is wanted.
 
-    A component of an element that is itself an integer does not, although other components may.
+    leaf: the position of the component that is meant, in a tuple or an array of tuples. A component
+        of an element that is itself an integer does not depend on the others.
     """
     match expr:
         case FunCall(ScalarOp(), args):
             return any(changes(a, scope) for a in args)
-        case FunCall(Get(), (pair,)) if not has_floats(expr.type):
-            while isinstance(pair, FunCall) and isinstance(pair.fun, Get):
-                (pair,) = pair.args
-            return scope.depends(expr) and not (
-                isinstance(pair, Param) and scope.is_of_function(pair)
-            )
+        case FunCall(Get(index=index), (pair,)):
+            return changes(pair, scope, (index, *leaf))
+        case Tuple(elements) if leaf:
+            return changes(elements[leaf[0]], scope, leaf[1:])
+        case FunCall(Lambda() | UserFun() as f):
+            return changes(f.body, bound_in(expr, f, scope), leaf)
+        case Param() if leaf:
+            wanted = scope.wanted(expr)
+            return not scope.is_of_function(expr) and any(overlap(at, leaf) for at in wanted)
         case _:
             return scope.depends(expr)
 

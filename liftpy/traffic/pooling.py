@@ -21,6 +21,9 @@ Variant: TypeAlias = Literal["direct", "im2col", "expansion", "split", "vadd", "
 FORWARD: tuple[Variant, ...] = ("direct", "im2col", "expansion", "split")
 """Windows in place, copied by loads, copied by vector instructions, and rows before columns."""
 
+MASKED: tuple[Variant, ...] = ("direct", "im2col", "expansion")
+"""The forward variants that can also compute a mask of the maxima."""
+
 BACKWARD: tuple[Variant, ...] = ("vadd", "col2im")
 """Gradients added window by window, and plane by plane."""
 
@@ -68,9 +71,9 @@ class Step:
 class PoolCounts:
     """The instructions and bytes of pooling a tile.
 
-    `steps` are its instructions by what they do: `load`, `copy`, `width`, `reduce`, `zero`,
-    `multiply`, `merge`. `moved` are the bytes to and from global memory, and `held` those in the
-    private memory of the vector unit.
+    `steps` are its instructions by what they do: `load`, `copy`, `width`, `reduce`, `mask`,
+    `zero`, `multiply`, `merge`. `moved` are the bytes to and from global memory, and `held` those
+    in the private memory of the vector unit.
     """
 
     steps: dict[str, Step]
@@ -120,10 +123,10 @@ def pool_counts(
 
     variant: one of FORWARD for the maximum or the sum of windows, or of BACKWARD for the gradient
         of the maximum from a mask of each window.
-    mask: whether `im2col` also holds and stores the mask that BACKWARD reads; the instructions that
-        compute it are not published, and not counted.
+    mask: whether the variant also computes, holds and stores the mask that BACKWARD reads. The
+        source has no counts for this: it is a comparison of each element that `reduce` reads.
 
-    TypeRefused for an unknown variant, and for a mask with a variant other than `im2col`.
+    TypeRefused for an unknown variant, and for a mask with `split` or a gradient.
 
     >>> from liftpy.traffic.pooling import PoolTile, pool_counts
     >>> tile = PoolTile((71, 71), window=(3, 3), stride=(2, 2))
@@ -135,29 +138,35 @@ def pool_counts(
     if variant not in (*FORWARD, *BACKWARD):
         what = f"there is no variant {variant!r} of pooling"
         raise TypeRefused(f"{what}\n  known are {', '.join((*FORWARD, *BACKWARD))}\n  name one")
-    if mask and variant != "im2col":
+    if mask and variant not in MASKED:
         what = f"the variant {variant} has no mask to store"
-        why = "the model has counts for the mask of rearranged windows only"
-        raise TypeRefused(f"{what}\n  {why}\n  name im2col, or leave `mask` out")
+        why = "a mask is computed from all elements of a window and their maximum"
+        raise TypeRefused(
+            f"{what}\n  {why}\n  name one of {', '.join(MASKED)}, or leave `mask` out"
+        )
     rows, columns = tile.out
     image, windows, places = tile.image[0] * tile.image[1], rows * columns, tile.window[0]
     places *= tile.window[1]
     each = machine.channels * machine.element
     steps = (backward if variant in BACKWARD else forward)(tile, variant, machine)
+    masked = places * windows if mask else 0
+    if mask:
+        steps["mask"] = steps["reduce"]
     if variant in BACKWARD:
         held = (2 * places + 1) * windows + image
         moved = (places + 1) * windows + image
     else:
         held = (
             windows
+            + masked
             + {
                 "direct": image,
-                "im2col": (2 if mask else 1) * places * windows,
+                "im2col": places * windows,
                 "expansion": image + places * windows,
                 "split": image + tile.image[0] * columns,
             }[variant]
         )
-        moved = image + windows + (places * windows if mask else 0)
+        moved = image + windows + masked
     return PoolCounts(steps, moved * each, held * each)
 
 

@@ -11,7 +11,16 @@ from liftpy.errors import UnknownName
 from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.workloads import convolution as convolutions
-from liftpy.workloads import finance, learning, linear, networks, physics, pooling, stencils
+from liftpy.workloads import (
+    finance,
+    learning,
+    linear,
+    networks,
+    physics,
+    pool_gradients,
+    pooling,
+    stencils,
+)
 from liftpy.workloads.convolution import Convolution, convolution
 from liftpy.workloads.family import Family, Workload
 from liftpy.workloads.linear import matmul
@@ -39,6 +48,7 @@ FAMILIES: dict[str, Family | Network] = {
         *networks.NETWORKS,
         *convolutions.FAMILIES,
         *pooling.FAMILIES,
+        *pool_gradients.FAMILIES,
         *linear.FAMILIES,
         *stencils.FAMILIES,
         *physics.FAMILIES,

@@ -14,7 +14,6 @@ from liftpy.ir.expr import Expr
 from liftpy.ir.program import Program
 from liftpy.ir.types import F32
 from liftpy.language.embedded.lang import (
-    Section,
     add,
     array_type,
     const,
@@ -24,17 +23,13 @@ from liftpy.language.embedded.lang import (
     map2d,
     map3d,
     mul,
-    pad2d,
     reduce,
-    slide,
-    slide2d_rect,
     split,
     transpose,
     zip,
 )
 from liftpy.workloads.family import Family, define
-
-ONCE = (1, 1)
+from liftpy.workloads.windows import ONCE, extent, windows
 
 Layout: TypeAlias = Literal["nhwc", "nchw"]
 """The layouts of images in memory: channels innermost or outermost."""
@@ -80,10 +75,7 @@ class Convolution:
     @property
     def extent(self) -> tuple[int, int]:
         """The number of rows and columns that a window spans."""
-        return (
-            self.dilation[0] * (self.kernel[0] - 1) + 1,
-            self.dilation[1] * (self.kernel[1] - 1) + 1,
-        )
+        return extent(self.kernel, self.dilation)
 
     @property
     def out(self) -> tuple[int, int]:
@@ -137,20 +129,10 @@ class Convolution:
         return result >> map3d(lambda x: larger(x, 0)) if self.epilogue else result
 
 
-def every(step: int) -> Section:
-    """Every `step`-th element, beginning with the first: windows of one element."""
-    return slide(1, step) >> join()
-
-
 def windows_of(layer: Convolution, x: Expr) -> Expr:
     """The dilated windows of the padded input: `[outH][outW][Kh][Kw][C]`."""
-    windows = (
-        layer.channels_last(x) >> pad2d(*layer.padding) >> slide2d_rect(layer.extent, layer.stride)
-    )
-    if layer.dilation == ONCE:
-        return windows
-    rows, columns = layer.dilation
-    return windows >> map2d(every(rows) >> map(every(columns)))
+    image = layer.channels_last(x)
+    return windows(image, layer.kernel, layer.stride, layer.dilation, layer.padding)
 
 
 def convolution(layer: Convolution, name: str = "convolution") -> Program:

@@ -42,8 +42,9 @@ class Family:
 
     `letters` name the sizes, and `summary` is a format string over them. `make` takes the program's
     name and the sizes, `flops` the sizes. A name may end with one of the `layouts` (`:nchw`), which
-    `make` takes as `layout`; the default is the first. It may also end with one of the `epilogues`
-    (`:relu`), which `make` takes as `epilogue`; the default is none.
+    `make` takes as `layout`, and one of the `types` (`:f16`) of images in memory, which it takes as
+    `stored`; the default is the first. It may also end with one of the `epilogues` (`:relu`), which
+    `make` takes as `epilogue`; the default is none.
     """
 
     name: str
@@ -54,11 +55,13 @@ class Family:
     flops: Callable[..., int]
     layouts: tuple[str, ...] = ()
     epilogues: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
 
     @property
     def form(self) -> str:
         """The pattern of its names."""
-        return f"{self.name}/{'x'.join(self.letters)}{written(self.layouts[1:], self.epilogues)}"
+        options = written(self.layouts[1:], self.epilogues, self.types[1:])
+        return f"{self.name}/{'x'.join(self.letters)}{options}"
 
     def workload(self, sizes: Sizes) -> Workload:
         """The built-in program of these sizes."""
@@ -76,7 +79,8 @@ class Family:
 
     def program(self, rest: str) -> Program:
         """The program named by `rest`, the part after the family's name; UnknownName if none."""
-        text, layout, epilogue = options_of(rest, self.layouts, self.epilogues)
+        kinds = (self.layouts, self.epilogues, self.types)
+        text, layout, epilogue, stored = options_of(rest, *kinds)
         sizes = tuple(map(int, text.split("x"))) if SIZES.fullmatch(text) else ()
         if not text:
             sizes = self.listed[0]
@@ -89,7 +93,7 @@ class Family:
                 f"{self.workload(self.listed[0]).name}"
             )
             raise UnknownName(message)
-        chosen = {"layout": layout, "epilogue": epilogue}
+        chosen = {"layout": layout, "epilogue": epilogue, "stored": stored}
         chosen = {option: word for option, word in chosen.items() if word}
         name = "_".join([self.name, "x".join(map(str, sizes)), *chosen.values()])
         return self.make(name.replace("/", "_"), *sizes, **chosen)

@@ -1,231 +1,423 @@
-"""Pooling layers; channels innermost."""
+"""Pooling layers: any window, stride, padding and dilation, in three layouts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal as Word
+from typing import TypeAlias
 
+from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr, Literal, Tuple
 from liftpy.ir.program import Program
-from liftpy.ir.types import F32, U8
+from liftpy.ir.types import BINARY16, F16, F32, U8, ScalarType, Type
 from liftpy.language.embedded.lang import (
+    Section,
     add,
     array_type,
+    convert,
+    full,
     generate,
     join,
     map,
     map2d,
     maximum,
-    pad2d,
+    pad,
     reduce,
-    repeat,
     select,
     slide,
-    slide2d,
     sqrt,
     transpose,
     zip,
 )
 from liftpy.workloads.family import Family, define
+from liftpy.workloads.windows import ONCE, every, extent, windows
 
 LEAST = float("-inf")
 
+Layout: TypeAlias = Word["nhwc", "nchw", "nc1hwc0"]
+"""The layouts of images in memory: channels innermost, outermost, or outermost in blocks."""
 
-def pool(
-    name: str, h: int, w: int, c: int, k: int, s: int, f: Callable[[Expr], Expr], edge: float
-) -> Program:
-    """Applies `f` to each channel of each window; pads the image with half a window of `edge`."""
-    half = (k - 1) // 2
-    return define(
-        name,
-        lambda x: (
-            x
-            >> pad2d(half, half, half, half, edge)
-            >> slide2d(k, s)
-            >> map2d(lambda window: window >> join() >> transpose() >> map(f))
-        ),
-        x=array_type(F32, h, w, c),
-    )
+LAYOUTS: tuple[Layout, ...] = ("nhwc", "nchw", "nc1hwc0")
+
+BLOCK = 16
+"""The channels of a block in the layout `nc1hwc0`."""
+
+TYPES: dict[str, ScalarType] = {t.name: t for t in (F32, F16, BINARY16)}
+"""The types of images in memory. Elements are compared and added in f32."""
+
+WITHIN_U8 = 256
+
+Per: TypeAlias = Callable[..., Expr]
+"""A function of the elements of a window of one channel."""
 
 
-def largest(name: str, h: int, w: int, c: int, k: int, s: int) -> Program:
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """The sizes of a pooling layer.
+
+    `padding` is top, bottom, left, right. Elements of a window are `dilation` apart. With `ceil`,
+    windows that begin inside the padded image, before its padding at the end, may end outside.
+    `layout` is that of the input and the result: `nhwc` is `[height][width][channels]`, `nchw` is
+    `[channels][height][width]`, and `nc1hwc0` is `[blocks][height][width][16]`, in which channels
+    fill up the last block. `stored` is the type of elements in memory.
+
+    >>> from liftpy.workloads.pooling import Pooling
+    >>> Pooling(3, 8, 8, (3, 3), (2, 2)).out, Pooling(3, 8, 8, (3, 3), (2, 2), ceil=True).out
+    ((3, 3), (4, 4))
+    """
+
+    channels: int
+    height: int
+    width: int
+    window: tuple[int, int]
+    stride: tuple[int, int] = ONCE
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = ONCE
+    ceil: bool = False
+    layout: Layout = "nhwc"
+    stored: ScalarType = F32
+
+    @property
+    def around(self) -> tuple[int, int, int, int]:
+        """The padding, and in ceil mode what the last windows read beyond it."""
+        top, bottom, left, right = self.padding
+        return top, bottom + self.beyond(0), left, right + self.beyond(1)
+
+    def beyond(self, axis: int) -> int:
+        """The elements between the end of the padded image and that of the last window."""
+        if not self.ceil:
+            return 0
+        span, step = extent(self.window, self.dilation)[axis], self.stride[axis]
+        before, after = self.padding[2 * axis : 2 * axis + 2]
+        inside = before + (self.height, self.width)[axis]
+        last = -(-(inside + after - span) // step) * step
+        while last >= inside:
+            last -= step
+        return max(0, last + span - inside - after)
+
+    @property
+    def out(self) -> tuple[int, int]:
+        """The number of rows and columns of the result."""
+        top, bottom, left, right = self.around
+        rows, columns = extent(self.window, self.dilation)
+        return (
+            (self.height + top + bottom - rows) // self.stride[0] + 1,
+            (self.width + left + right - columns) // self.stride[1] + 1,
+        )
+
+    @property
+    def places(self) -> int:
+        """The number of elements of a window."""
+        return self.window[0] * self.window[1]
+
+    @property
+    def flops(self) -> int:
+        """The number of operations: one for each element of each window."""
+        rows, columns = self.out
+        return rows * columns * self.channels * self.places
+
+    @property
+    def deep(self) -> bool:
+        """Whether an element of a plane is an array of channels, not a number."""
+        return self.layout != "nchw"
+
+    def array(self, *plane: int, t: ScalarType | None = None) -> Type:
+        """The type of an array with planes of this shape in the layer's layout."""
+        shape: tuple[int, ...] = (*plane, self.channels)
+        if self.layout == "nchw":
+            shape = (self.channels, *plane)
+        elif self.layout == "nc1hwc0":
+            shape = (-(-self.channels // BLOCK), *plane, BLOCK)
+        return array_type(t or self.stored, *shape)
+
+    def on_planes(self, f: Per, *arrays: Expr) -> Expr:
+        """Applies `f` to arrays, or to corresponding channels or blocks of them."""
+        if self.layout == "nhwc":
+            return f(*arrays)
+        return together(*arrays) >> map(f)
+
+    def each(self, f: Per, *elements: Expr) -> Expr:
+        """Applies `f` to elements of planes, or to corresponding channels of them."""
+        if not self.deep:
+            return f(*elements)
+        return together(*elements) >> map(f)
+
+    def per_channel(self, f: Per, window: Expr, *elements: Expr) -> Expr:
+        """Applies `f` to the list of a window's elements in each channel."""
+        found = window >> join()
+        return self.each(f, found >> transpose() if self.deep else found, *elements)
+
+    def windows(self, plane: Expr, edge: float) -> Expr:
+        """The windows of a plane: `[outH][outW][Kh][Kw]a`."""
+        return windows(plane, self.window, self.stride, self.dilation, self.around, edge)
+
+    def number(self, x: Expr) -> Expr:
+        """An element as f32."""
+        return x if self.stored == F32 else convert(x, F32)
+
+    def in_memory(self, x: Expr) -> Expr:
+        """A number of f32 in the type in memory."""
+        return x if self.stored == F32 else convert(x, self.stored)
+
+    def all_numbers(self, xs: Expr, rank: int) -> Expr:
+        """The elements of an array of a rank as f32."""
+        return xs if self.stored == F32 else xs >> under(rank, map(self.number))
+
+    def all_in_memory(self, xs: Expr, rank: int) -> Expr:
+        """The numbers of an array of a rank in the type in memory."""
+        return xs if self.stored == F32 else xs >> under(rank, map(self.in_memory))
+
+
+def together(first: Expr, *others: Expr) -> Expr:
+    """One array, or the corresponding elements of several."""
+    return zip(first, *others) if others else first
+
+
+def under(rank: int, f: Section) -> Section:
+    """`f`, which is a map, on the rows of an array of a rank."""
+    return f if rank == 1 else map(under(rank - 1, f))
+
+
+def fold(layer: Pooling, x: Expr, f: Per, edge: float) -> Expr:
+    """Applies `f` to each channel of each window of an image that is padded with `edge`."""
+
+    def plane(image: Expr) -> Expr:
+        found = layer.windows(layer.all_numbers(image, 2 + layer.deep), edge)
+        return found >> map2d(lambda window: layer.per_channel(f, window))
+
+    return layer.on_planes(plane, x)
+
+
+def pooled(layer: Pooling, name: str, body: Callable[[Pooling, Expr], Expr]) -> Program:
+    """The program of a layer with one image as input."""
+    return define(name, lambda x: body(layer, x), x=layer.array(layer.height, layer.width))
+
+
+def largest_of(xs: Expr) -> Expr:
+    """The largest of some numbers."""
+    return xs >> reduce(maximum, LEAST)
+
+
+def largest(layer: Pooling, x: Expr) -> Expr:
     """The largest element of each channel of each window."""
-    return pool(name, h, w, c, k, s, lambda xs: xs >> reduce(maximum, LEAST), LEAST)
+    return fold(layer, x, lambda xs: layer.in_memory(largest_of(xs)), LEAST)
 
 
-def average(name: str, h: int, w: int, c: int, k: int, s: int) -> Program:
-    """The mean of each channel of each window, with zeros around the image."""
-    return pool(name, h, w, c, k, s, lambda xs: (xs >> reduce(add, 0)) * (1 / k**2), 0.0)
+def average(layer: Pooling, x: Expr) -> Expr:
+    """The mean of each channel of each window, with the zeros of the padding.
+
+    What a window reads beyond the padding, in ceil mode, does not count.
+    """
+    if layer.around != layer.padding:
+        return mean(layer, x, padded=True)
+
+    def of_channel(xs: Expr) -> Expr:
+        return layer.in_memory((xs >> reduce(add, 0)) * (1 / layer.places))
+
+    return fold(layer, x, of_channel, 0.0)
 
 
-def inside(name: str, h: int, w: int, c: int, k: int, s: int) -> Program:
+def inside(layer: Pooling, x: Expr) -> Expr:
     """The mean of each channel of the part of each window that is inside the image."""
-    half = (k - 1) // 2
-    windows = pad2d(half, half, half, half, 0) >> slide2d(k, s)
-    ones = Literal(1.0, F32) >> repeat(c) >> repeat(w) >> repeat(h)
-
-    def mean(pairs: Expr) -> Expr:
-        count = pairs >> map(lambda p: p[1]) >> reduce(add, 0)
-        return (pairs >> map(lambda p: p[0]) >> reduce(add, 0)) / count
-
-    def of_window(window: Expr, there: Expr) -> Expr:
-        columns = zip(window >> join() >> transpose(), there >> join() >> transpose())
-        return columns >> map(lambda xs, ns: mean(zip(xs, ns)))
-
-    return define(
-        name,
-        lambda x: (
-            zip(x >> windows, ones >> windows)
-            >> map(lambda row, there: zip(row, there) >> map(of_window))
-        ),
-        x=array_type(F32, h, w, c),
-    )
+    return mean(layer, x, padded=False)
 
 
-def norm(name: str, h: int, w: int, c: int, k: int, s: int) -> Program:
+def mean(layer: Pooling, x: Expr, *, padded: bool) -> Expr:
+    """The mean of the elements of each window that are in the image, or in the padded image."""
+
+    def counts(axis: int, length: int) -> Expr:
+        before, after = layer.padding[2 * axis : 2 * axis + 2]
+        beyond = layer.beyond(axis)
+        if padded:
+            length, before, after = length + before + after, 0, 0
+        ones = full(length, Literal(1.0, F32)) >> pad(before, after + beyond, 0.0)
+        reads = ones >> slide(extent(layer.window, layer.dilation)[axis], layer.stride[axis])
+        if layer.dilation[axis] > 1:
+            reads = reads >> map(every(layer.dilation[axis]))
+        return reads >> map(reduce(add, 0))
+
+    def divided(sums: Expr) -> Expr:
+        columns = counts(1, layer.width)
+        return zip(sums, counts(0, layer.height)) >> map(
+            lambda row, many: (
+                zip(row, columns)
+                >> map(
+                    lambda total, count: layer.each(
+                        lambda v: layer.in_memory(v / (many * count)), total
+                    )
+                )
+            )
+        )
+
+    return layer.on_planes(divided, fold(layer, x, lambda xs: xs >> reduce(add, 0), 0.0))
+
+
+def norm(layer: Pooling, x: Expr) -> Expr:
     """The square root of the sum of squares of each channel of each window."""
 
     def of_channel(xs: Expr) -> Expr:
-        return sqrt(xs >> map(lambda x: x * x) >> reduce(add, 0))
+        return layer.in_memory(sqrt(xs >> map(lambda x: x * x) >> reduce(add, 0)))
 
-    return pool(name, h, w, c, k, s, of_channel, 0.0)
-
-
-def dilated(name: str, h: int, w: int, c: int, k: int, s: int, d: int) -> Program:
-    """The largest of every `d`th element of windows of k x k such elements."""
-    side = d * (k - 1) + 1
-    return define(
-        name,
-        lambda x: (
-            x
-            >> slide2d(side, s)
-            >> map2d(
-                lambda window: (
-                    window
-                    >> slide(1, d)
-                    >> map(lambda row: row >> join() >> slide(1, d) >> join())
-                    >> join()
-                    >> transpose()
-                    >> map(lambda xs: xs >> reduce(maximum, LEAST))
-                )
-            )
-        ),
-        x=array_type(F32, h, w, c),
-    )
+    return fold(layer, x, of_channel, 0.0)
 
 
-def argmax(name: str, h: int, w: int, c: int, k: int, s: int) -> Program:
-    """The largest element of each channel of each window, and its first place in the window."""
-    places = generate(k * k, lambda i: i, U8)
+def argmax(layer: Pooling, x: Expr) -> Expr:
+    """The largest element of each channel of each window, and its first place in the window.
+
+    TypeRefused if a window has more places than a u8 has values.
+    """
+    if layer.places > WITHIN_U8:
+        what = f"the places in windows of {layer.window[0]}x{layer.window[1]} are not stored as u8"
+        why = f"a window has {layer.places} places, and a u8 has {WITHIN_U8} values"
+        raise TypeRefused(f"{what}\n  {why}\n  use windows of at most {WITHIN_U8} elements")
+    places = generate(layer.places, lambda i: i, U8)
 
     def larger(best: Expr, x: Expr) -> Expr:
         return Tuple((select(best[0] < x[0], x[0], best[0]), select(best[0] < x[0], x[1], best[1])))
 
     def of_channel(xs: Expr) -> Expr:
         start = Tuple((Literal(LEAST, F32), Literal(0, U8)))
-        return zip(xs, places) >> reduce(larger, start)
+        best = zip(xs, places) >> reduce(larger, start)
+        return best if layer.stored == F32 else Tuple((layer.in_memory(best[0]), best[1]))
 
-    return pool(name, h, w, c, k, s, of_channel, LEAST)
+    return fold(layer, x, of_channel, LEAST)
 
 
-def shared(name: str, h: int, w: int, c: int, k: int, s: int) -> Program:
-    """For each channel of each window, 1/m at the m places of its largest element, 0 elsewhere."""
+def everywhere(layer: Pooling, x: Expr) -> Expr:
+    """The mean of each channel over the whole image."""
 
     def of_channel(xs: Expr) -> Expr:
-        largest = xs >> reduce(maximum, LEAST)
-        mask = xs >> map(lambda x: select(x < largest, 0.0, 1.0))
-        ties = mask >> reduce(add, 0)
-        return mask >> map(lambda here: here / ties)
+        total = layer.all_numbers(xs, 1) >> reduce(add, 0)
+        return layer.in_memory(total * (1 / layer.places))
 
-    return pool(name, h, w, c, k, s, of_channel, LEAST)
+    return layer.on_planes(lambda plane: layer.per_channel(of_channel, plane), x)
 
 
-def everywhere(name: str, h: int, w: int, c: int) -> Program:
-    """The mean of each channel over the whole image."""
-    return define(
+def square(h: int, w: int, c: int, k: int, s: int) -> Pooling:
+    """A layer with windows k x k, `s` apart, and padding of half a window."""
+    half = (k - 1) // 2
+    return Pooling(c, h, w, (k, k), (s, s), (half, half, half, half))
+
+
+def rounded_up(h: int, w: int, c: int, k: int, s: int) -> Pooling:
+    """A layer in ceil mode without padding."""
+    return Pooling(c, h, w, (k, k), (s, s), ceil=True)
+
+
+def apart(h: int, w: int, c: int, k: int, s: int, d: int) -> Pooling:
+    """A layer without padding with windows of k x k elements that are `d` apart."""
+    return Pooling(c, h, w, (k, k), (s, s), dilation=(d, d))
+
+
+def whole(h: int, w: int, c: int) -> Pooling:
+    """A layer with one window, the image."""
+    return Pooling(c, h, w, (h, w))
+
+
+def family(
+    name: str,
+    sizes: Callable[..., Pooling],
+    letters: str,
+    listed: tuple[int, ...],
+    summary: str,
+    make: Callable[[Pooling, str], Program],
+) -> Family:
+    """A family of layers in all layouts and types."""
+
+    def layer(*numbers: int, layout: Layout = "nhwc", stored: str = "f32") -> Pooling:
+        made = sizes(*numbers)
+        return replace(made, layout=layout, stored=TYPES[stored])
+
+    return Family(
         name,
-        lambda x: (
-            x >> join() >> transpose() >> map(lambda xs: (xs >> reduce(add, 0)) * (1 / (h * w)))
-        ),
-        x=array_type(F32, h, w, c),
+        tuple(letters),
+        (listed,),
+        summary,
+        lambda called, *numbers, **options: make(layer(*numbers, **options), called),
+        lambda *numbers: sizes(*numbers).flops,
+        LAYOUTS,
+        types=tuple(TYPES),
     )
 
 
-def flops(h: int, w: int, c: int, k: int, s: int) -> int:
-    """The number of operations: one for each element of each window."""
-    rows, columns = ((side + 2 * ((k - 1) // 2) - k) // s + 1 for side in (h, w))
-    return rows * columns * c * k * k
+def forward(
+    name: str,
+    sizes: Callable[..., Pooling],
+    letters: str,
+    listed: tuple[int, ...],
+    summary: str,
+    body: Callable[[Pooling, Expr], Expr],
+) -> Family:
+    """A family of layers whose input is an image."""
+    return family(
+        name, sizes, letters, listed, summary, lambda layer, called: pooled(layer, called, body)
+    )
 
 
-def dilated_flops(h: int, w: int, c: int, k: int, s: int, d: int) -> int:
-    """The number of operations of windows without padding."""
-    rows, columns = ((side - d * (k - 1) - 1) // s + 1 for side in (h, w))
-    return rows * columns * c * k * k
-
-
-WINDOWS = ("H", "W", "C", "K", "S")
 FAMILIES = (
-    Family(
+    forward(
         "pool/max",
-        WINDOWS,
-        ((112, 112, 64, 3, 2),),
+        square,
+        "HWCKS",
+        (112, 112, 64, 3, 2),
         "maximum of windows {K}x{K} of [{H}][{W}][{C}], stride {S}",
         largest,
-        flops,
     ),
-    Family(
+    forward(
+        "pool/ceil",
+        rounded_up,
+        "HWCKS",
+        (112, 112, 64, 3, 2),
+        "maximum of windows {K}x{K} of [{H}][{W}][{C}], stride {S}, also of incomplete windows",
+        largest,
+    ),
+    forward(
         "pool/average",
-        WINDOWS,
-        ((56, 56, 64, 2, 2),),
+        square,
+        "HWCKS",
+        (56, 56, 64, 2, 2),
         "mean of windows {K}x{K} of [{H}][{W}][{C}], stride {S}",
         average,
-        flops,
     ),
-    Family(
+    forward(
         "pool/inside",
-        WINDOWS,
-        ((35, 35, 192, 3, 1),),
+        square,
+        "HWCKS",
+        (35, 35, 192, 3, 1),
         "mean of windows {K}x{K} without the padding of [{H}][{W}][{C}], stride {S}",
         inside,
-        flops,
     ),
-    Family(
+    forward(
         "pool/l2",
-        WINDOWS,
-        ((56, 56, 64, 3, 2),),
+        square,
+        "HWCKS",
+        (56, 56, 64, 3, 2),
         "root of sums of squares of windows {K}x{K} of [{H}][{W}][{C}], stride {S}",
         norm,
-        flops,
     ),
-    Family(
+    forward(
         "pool/dilated",
-        (*WINDOWS, "D"),
-        ((56, 56, 64, 3, 1, 2),),
+        apart,
+        "HWCKSD",
+        (56, 56, 64, 3, 1, 2),
         "maximum of windows {K}x{K}, dilation {D}, of [{H}][{W}][{C}], stride {S}",
-        dilated,
-        dilated_flops,
+        largest,
     ),
-    Family(
+    forward(
         "pool/argmax",
-        WINDOWS,
-        ((112, 112, 64, 3, 2),),
+        square,
+        "HWCKS",
+        (112, 112, 64, 3, 2),
         "maximum of windows {K}x{K} of [{H}][{W}][{C}] and its place, stride {S}",
         argmax,
-        flops,
     ),
-    Family(
-        "pool/shared",
-        WINDOWS,
-        ((112, 112, 64, 3, 2),),
-        "mask of the maxima of windows {K}x{K} of [{H}][{W}][{C}], stride {S}; ties share 1",
-        shared,
-        flops,
-    ),
-    Family(
+    forward(
         "pool/global",
-        ("H", "W", "C"),
-        ((7, 7, 1024),),
+        whole,
+        "HWC",
+        (7, 7, 1024),
         "mean of each channel of [{H}][{W}][{C}]",
         everywhere,
-        lambda h, w, c: h * w * c,
     ),
 )

@@ -152,6 +152,17 @@ def test_derivations_replay(name: str) -> None:
         assert nameless(last) == nameless(skeleton.program.body.body)
 
 
+def test_a_let_in_the_function_of_the_reader_has_no_block_inside_this_function() -> None:
+    program = parse("""
+        def p(x: [6][8]f32) =
+          let sums = (x |> map(row => row |> slide(3, 1) |> map(reduce(add, 0))))
+          in sums |> map(row => let squares = (row |> map(s => s * s)) in
+            zip(row, squares) |> map((s, q) => q - s))""")
+    form = FAMILIES["blocked"].match(program)
+    assert not isinstance(form, str)
+    assert {dict(choices)["inside"] for choices in form.choices()} == {"0"}
+
+
 def test_no_held_value_is_in_global_memory() -> None:
     """Scores and weights of a block are in local memory; keys in columns are global."""
     words = {"hold": "local", "items": "one", "weights.arrays": "local", "scores.rows": "columns"}

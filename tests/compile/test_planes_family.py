@@ -46,6 +46,11 @@ CASES: dict[str, Program] = {
         "def p(xss: [5][7]f32) = xss |> map(row => row |> slide(3, 1) "
         "|> map(reduce((a, x) => a * 0.5 - x, 1))) |> transpose"
     ),
+    "windows in a map, and others that may be stored": parse("""
+        def p(xss: [3][7][2]f32) = xss |> map(xs => xs |> slide(3, 2)
+          |> map(w => w |> transpose |> map(reduce(add, 0))))
+          |> map(sums => zip(sums, 1 |> repeat(7) |> slide(3, 2) |> map(reduce(add, 0)))
+            |> map((row, n) => row |> map(v => v / n)))"""),
     "one map": parse(
         "def p(xs: [11]f32) = xs |> slide(4, 1) |> map(reduce((a, x) => a * 0.5 - x, 1))"
     ),

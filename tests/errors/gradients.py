@@ -55,6 +55,9 @@ CASES: dict[str, Case] = {
     ),
     "gradient_through_floor_in_python": of_python,
     "gradient_through_an_integer": refused(XS + "xs |> map(x => f32(i32(x)) * x)"),
+    "gradient_through_an_integer_of_a_pair": refused(
+        "def p(x: f32) = let w = (x, i32(x)) in w.0 * f32(w.1)"
+    ),
     "gradient_through_an_integer_with_a_name": refused(
         "def p(x: f32) = let k = i32(x) + 1i32 in f32(k) * x"
     ),

@@ -40,7 +40,7 @@ from tests.gradient.differences import drawn, inner, listed, meaning
 from tests.plainly import PLAINLY
 
 RECORD = Path(__file__).with_name("gradients.json")
-STEPS = (1e-6, 1e-5, 1e-7, 1e-4)  # a wrong gradient disagrees at each of these steps
+STEPS = (1e-6, 1e-5, 1e-7, 1e-8, 1e-9, 1e-4)  # a wrong gradient disagrees at each of these steps
 EXACT, NEAR = 1e-5, 1e-3  # tolerances in float64 and on a device, relative to the sum of terms
 SMOOTH = ("sin", "cos", "tanh")
 SHAPED = 0.3  # the fraction of programs that begin with a shape that a family looks for

@@ -41,3 +41,11 @@ def test_a_gradient_that_is_not_that_of_differences_is_seen(factor: float) -> No
     assert not found.disagreement(found.means, gradients.EXACT)
     assert found.disagreement([factor * m for m in found.means], gradients.EXACT)
     assert gradients.differs(tuple(factor * m for m in found.means), found.means)
+
+
+@pytest.mark.parametrize("seed", [1013, 1318])
+def test_a_gradient_that_was_misjudged_or_refused_is_right(seed: int) -> None:
+    """The sine of an eighth power, which needs small steps; an integer of a pair with a name."""
+    found = gradients.derived(seed)
+    assert isinstance(found, gradients.Derived), found
+    assert not found.disagreement(found.means, gradients.EXACT)

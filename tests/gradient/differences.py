@@ -43,7 +43,7 @@ def slopes(
     The number that is differentiated is the product of the result with random cotangents.
     """
     made = lp.gradient(program, wrt)
-    given = [np.asarray(a, np.float64) for a in arrays]
+    given = [a if a.dtype.kind in "iu" else a.astype(np.float64) for a in map(np.asarray, arrays)]
     places = [[p.name for p in program.params].index(name) for name in wrt]
     whole = len(made.params) == len(program.params)
     shapes = [r.shape for r in meaning(program, given)]

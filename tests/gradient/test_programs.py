@@ -39,6 +39,10 @@ PROGRAMS = {
     "generate": "generate(5, i => f32(i) * a) |> map(g => g * g)",
     "generate with an array": "generate(5, i => f32(i) * (xs |> reduce(add, 0)))",
     "integers beside": "zip(xs, iota(7)) |> map((x, k) => x * f32(k + 2) * a)",
+    "integers of pairs with names": (
+        "zip(xs, iota(7)) |> map(p => let q = p in q.0 * f32(let k = q.1 in k + 2) * a)"
+    ),
+    "integers of pairs of a map": "zip(xs, iota(7)) |> map((x, k) => x * f32((x, k).1 + 2) * a)",
     "integer state beside": "zip(xs, iota(7)) |> reduce((s, p) => s * p.0 + f32(p.1), a)",
     "f64": "xs |> map(x => f64(x) * f64(a)) |> reduce(add, 0)",
     "tuple": "(xs |> map(x => x * a), ys, a * a)",

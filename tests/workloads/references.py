@@ -16,8 +16,15 @@ from liftpy.workloads.convolution import Convolution, by_channel, dilated, in_gr
 Array = np.ndarray
 
 
-def inputs(family: str, program: Program) -> dict[str, Array]:
-    """Arrays for a program of a family: numbers of both signs, no two equal, where it can be."""
+#: Programs that are tried with windows that have several largest elements.
+TIED = {"pool/argmax", "pool/all", "pool/first", "pool/shared"}
+
+
+def inputs(family: str, program: Program, *, ties: bool = True) -> dict[str, Array]:
+    """Arrays for a program of a family: numbers of both signs, no two equal, where it can be.
+
+    ties: whether some numbers are equal, for the programs in `TIED`.
+    """
     rng = np.random.default_rng(3)
     arrays: dict[str, Array] = {}
     for p in program.params:
@@ -29,8 +36,10 @@ def inputs(family: str, program: Program) -> dict[str, Array]:
         arrays[p.name] = np.float32(values).reshape(shape)
     if family in {"stencil/srad", "stencil/sradstep", "blackscholes"}:  # of intensities, of prices
         arrays = {n: np.abs(a) + 1 for n, a in arrays.items()}
-    if family == "pool/shared":  # some windows with several largest elements
-        arrays["x"] = np.floor(arrays["x"])
+    if ties and family in TIED:
+        arrays["x"] = np.floor(2 * arrays["x"])
+    if family == "pool/argmaxback":  # of windows of 3x3, also in the padding
+        arrays["places"] = (np.abs(arrays["places"]) * 1000 % 9).astype(np.uint8)
     if family == "stencil/acoustic":
         arrays["room"] = (arrays["room"] > -1).astype(np.float32)
     if family == "md":  # some pairs within the cutoff, none so near that it outweighs all others
@@ -109,17 +118,49 @@ def largest_apart(sizes, x):
     return out
 
 
-def ties_shared(sizes, x):
-    """1 over the number of largest elements of a window at each of them."""
-    windows = windows_of(x, *sizes[3:], -np.inf)
-    mask = windows == windows.max(-1, keepdims=True)
-    return mask / mask.sum(-1, keepdims=True)
+def largest_rounded_up(sizes, x):
+    """The largest element of each window, also of those that end outside the image."""
+    h, w, _, k, s = sizes
+    rows, columns = (range(0, n - k + s, s) for n in (h, w))  # none begins outside
+    return np.array([[x[i : i + k, j : j + k].max((0, 1)) for j in columns] for i in rows])
 
 
 def largest_with_place(sizes, x):
     """The largest element of each window, and the first place where it is."""
     windows = windows_of(x, *sizes[3:], -np.inf)
-    return np.stack([windows.max(-1), windows.argmax(-1)])
+    return windows.max(-1), windows.argmax(-1)
+
+
+def largest_with_mask(ties: str) -> Callable[..., tuple[Array, Array]]:
+    """A reference for the largest elements and their mask: `[k][k][rows][columns][channels]`."""
+
+    def reference(sizes, x):
+        windows = windows_of(x, *sizes[3:], -np.inf)
+        mask = windows == windows.max(-1, keepdims=True)
+        if ties == "first":
+            mask &= mask.cumsum(-1) == 1
+        mask = mask / (mask.sum(-1, keepdims=True) if ties == "shared" else 1)
+        k = sizes[3]
+        return windows.max(-1), np.moveaxis(mask, -1, 0).reshape(k, k, *mask.shape[:3])
+
+    return reference
+
+
+def put_back(sizes, mask, d):
+    """What each window adds to the image: its cotangent times its mask."""
+    h, w, c, k, s = sizes
+    half = (k - 1) // 2
+    image = np.zeros((h + 2 * half, w + 2 * half, c))
+    for i, j in np.ndindex(d.shape[:2]):
+        image[i * s : i * s + k, j * s : j * s + k] += mask[:, :, i, j] * d[i, j]
+    return image[half : half + h, half : half + w]
+
+
+def put_at_places(sizes, places, d):
+    """Each cotangent, added at a place in its window."""
+    k = sizes[3]
+    mask = (places == np.arange(k * k).reshape(k, k, 1, 1, 1)).astype(float)
+    return put_back(sizes, mask, d)
 
 
 def near(x: Array, *offset: int, mode: str = "edge") -> Array:
@@ -257,20 +298,25 @@ def distances(a, b):
     return ((a[:, None, :] - b[None, :, :]) ** 2).sum(2)
 
 
-#: For each family its small sizes, and the reference: sizes and arrays to the result.
-CASES: dict[str, tuple[tuple[int, ...], Callable[..., Array]]] = {
+#: For each family its small sizes, and the reference: sizes and arrays to the result or results.
+CASES: dict[str, tuple[tuple[int, ...], Callable[..., Array | tuple[Array, ...]]]] = {
     "convolution/strided": ((11, 13, 3, 5, 3, 2), layer(strided)),
     "convolution/dilated": ((11, 13, 3, 5, 3, 2), layer(dilated)),
     "convolution/grouped": ((7, 11, 6, 9, 3, 3), layer(in_groups)),
     "convolution/depthwise": ((7, 11, 5, 3, 2), layer(by_channel)),
     "pool/max": ((11, 13, 3, 3, 2), pooled(np.max, -np.inf)),
+    "pool/ceil": ((8, 11, 2, 4, 3), largest_rounded_up),
     "pool/average": ((7, 11, 3, 2, 2), pooled(np.mean, 0)),
     "pool/inside": ((5, 7, 3, 3, 2), lambda z, x: np.nanmean(windows_of(x, *z[3:], np.nan), -1)),
     "pool/l2": ((5, 7, 3, 3, 2), lambda z, x: np.sqrt((windows_of(x, *z[3:], 0) ** 2).sum(-1))),
     "pool/dilated": ((7, 9, 3, 2, 2, 3), largest_apart),
     "pool/argmax": ((5, 7, 3, 3, 2), largest_with_place),
-    "pool/shared": ((5, 7, 3, 3, 2), ties_shared),
     "pool/global": ((5, 7, 3), lambda sizes, x: x.mean((0, 1))),
+    "pool/all": ((5, 7, 2, 3, 2), largest_with_mask("all")),
+    "pool/first": ((5, 7, 2, 3, 2), largest_with_mask("first")),
+    "pool/shared": ((5, 7, 2, 3, 2), largest_with_mask("shared")),
+    "pool/maskback": ((5, 7, 2, 3, 2), put_back),
+    "pool/argmaxback": ((5, 7, 2, 3, 2), put_at_places),
     "dot": ((101,), lambda sizes, x, y: x @ y),
     "asum": ((101,), lambda sizes, x: np.abs(x).sum()),
     "scal": ((101,), lambda sizes, alpha, x: alpha * x),

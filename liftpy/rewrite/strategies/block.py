@@ -344,7 +344,8 @@ def store_padding(part: str) -> Strategy:
         if part == "classes":
             return outermost(where(is_border, rule("by_classes"), "padding"))(expr)
         if part == "windows":
-            return outermost(where(is_windows, copy_kernel(), "windows"))(expr)
+            whole = where(lambda e: is_windows(e) and e.free <= expr.free, copy_kernel(), "windows")
+            return outermost(whole)(expr)
         for path, candidate in top_down(expr):
             if is_padding(candidate) and candidate.free <= expr.free:
                 if part == "copy":

@@ -258,6 +258,8 @@ def depth_of(program: Program, depth: int) -> Depth | str:
         return str(result)
     names = [*(parameter(let).name for let in lets(body)), "result"]
     places = parts(result.expr, depth)
+    if len(places) > len(names):
+        return "the function of a map around the block has a let of its own"
     made = [part_of(program, result.expr, *pair) for pair in zip(names, places, strict=True)]
     least = ZERO
     for place in parts(single.expr, depth)[:-1]:
