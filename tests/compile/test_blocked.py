@@ -105,6 +105,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_held_values_are_right(runtime: Device, name: str, kept: Path) -> None:
     program = parse(PROGRAMS[name])

@@ -84,6 +84,7 @@ def compiled(candidate: Candidate) -> Module:
     return compile_candidate(candidate.skeleton, candidate.assignment)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS | TILED)
 def test_lanes_run_over_the_outer_map(name: str, runtime: Device) -> None:
     candidates = subsample(drawn(name, ("lanes", "outer")), runtime)
@@ -91,6 +92,7 @@ def test_lanes_run_over_the_outer_map(name: str, runtime: Device) -> None:
     right(candidates, runtime)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", POINTS)
 def test_an_image_that_is_read_point_by_point_is_one_row(name: str, runtime: Device) -> None:
     candidates = subsample(drawn(name, ("flat", "yes")), runtime)

@@ -224,6 +224,7 @@ PROGRAMS = BORDERS | {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_form_of_a_program_with_layouts_is_right(
     runtime: Device, name: str, kept: Path

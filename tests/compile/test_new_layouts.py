@@ -250,6 +250,7 @@ def pads_of(name: str) -> dict[str, set[str]]:
     return next(found, {"plain": BOTH, "tiled": BOTH})
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_form_of_it_is_right(runtime: Device, name: str, kept: Path) -> None:
     assert every_form_is_right(parse(PROGRAMS[name]), runtime, kept) == pads_of(name).keys()

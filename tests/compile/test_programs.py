@@ -178,6 +178,7 @@ def every_form_is_right(program: Program, device: Device, kept: Path) -> set[str
     return {form.skeleton.partition("(")[0] for form in forms}
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_every_form_of_a_program_is_right(runtime: Device, name: str, kept: Path) -> None:
     assert "plain" in every_form_is_right(parse(PROGRAMS[name]), runtime, kept)

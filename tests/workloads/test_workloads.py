@@ -11,6 +11,7 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import LiftError
+from liftpy.explore.space.space import Space
 from liftpy.ir.program import Program
 from liftpy.ir.types import F32
 from liftpy.language.embedded import lang
@@ -33,7 +34,6 @@ from liftpy.workloads.networks import Network, inceptionv3
 from tests.batch import results
 from tests.draws import draws, tried
 from tests.oclgrind import check_all_under_oclgrind
-from tests.spaces import space
 from tests.subsample import first
 from tests.workloads.references import CASES, inputs
 
@@ -194,9 +194,9 @@ def test_channels_first_is_stored_in_all_the_ways_of_channels_last(runtime: Devi
     """An input whose dimensions are moved may be stored padded, in columns, or as windows."""
     name = "convolution/strided:nchw"
     program, arrays, expected = case(name)
-    nchw = space(program, runtime).choosing({"family": "direct"})
+    nchw = Space.whole(program, runtime, families=["direct"])
     last = workload(small("convolution/strided"))
-    ways = space(last, runtime).choosing({"family": "direct"}).choices["pad"]
+    ways = Space.whole(last, runtime, families=["direct"]).choices["pad"]
     assert nchw.choices["pad"] == ways
     assert set(ways) == {"fused", "columns", "copy", "windows"}
     with Session(runtime) as session:
