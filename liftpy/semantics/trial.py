@@ -170,7 +170,7 @@ class FieldReader(TrialReader):
             total, (x, y) = args[0], components(args[1])
             return (total + x * y) % PRIME
         for r, known in self.laws.items():
-            if "scales" in known and function.name in {r, known["scales"]}:
+            if function.name in {r, str(known.get("scales"))} and "scales" in known:
                 constant = 0 if function.name == r else self.hashed(function.name, ())
                 return (constant + args[0] * self.hashed(r, ())) % PRIME
         return super().unknown(function, args)

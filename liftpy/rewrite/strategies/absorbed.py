@@ -72,7 +72,9 @@ def constants_inlined(constants: AbstractSet[str]) -> Strategy:
 
     def run(expr: Expr) -> Result:
         for path, part in top_down(expr):
-            if is_let(part) and {p.name for p in part.args[0].free} <= constants:
+            if not isinstance(part, FunCall) or not is_let(part):
+                continue
+            if {p.name for p in part.args[0].free} <= constants:
                 return seq(at_path(path, rule("let_inline")), run)(expr)
         return Success(expr)
 
