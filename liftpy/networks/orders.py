@@ -336,19 +336,27 @@ def explore_in_orders(
 def hopes(orders: Orders, folder: Path, device: Device) -> Callable[[Program], int]:
     """The time of each program in ns: measured, or what it may be at best."""
     options = Measured([folder] if folder.is_dir() else [], device)
+    times: dict[int, int | None] = {}
     hoped: dict[int, int] = {}
+
+    def measured(program: Program) -> int | None:
+        """Its time, if it was explored; `UNMEASURED` if it has no correct candidate."""
+        if id(program) not in times:
+            least = least_time(options, program)
+            explored = least is None and campaign_file(folder, program, device).exists()
+            times[id(program)] = UNMEASURED if explored else least
+        return times[id(program)]
+
     for own in orders.alternatives:
         programs = [(a, a.operation.program) for a in own]
-        known = [None if p is None else least_time(options, p) for _, p in programs]
-        best = min((t for t in known if t is not None), default=None)
+        known = [None if p is None else measured(p) for _, p in programs]
+        best = min((t for t in known if t is not None and t < UNMEASURED), default=None)
         for (a, p), least in zip(programs, known, strict=True):
             if p is not None:
                 hoped[id(p)] = hope(a, best) if least is None else least
-                if least is None and campaign_file(folder, p, device).exists():
-                    hoped[id(p)] = UNMEASURED  # it was explored, and has no correct candidate
     for (name, _), copy in orders.copies.items():
         if copy.program is not None and id(copy.program) not in hoped:
-            known_copy = least_time(options, copy.program)
+            known_copy = measured(copy.program)
             moved = 2 * orders.graph.tensors[name].bytes // HOPED_RATE + 1
             hoped[id(copy.program)] = moved if known_copy is None else known_copy
     return lambda program: hoped[id(program)]
