@@ -18,6 +18,7 @@ from liftpy.cli.options import (
     BoundLimit,
     CandidateId,
     ChannelsOption,
+    ChooseOrdersFlag,
     Database,
     DeviceName,
     JsonFlag,
@@ -189,6 +190,7 @@ def explore(  # noqa: PLR0913  one parameter per option
         ),
     ] = None,
     channels_last: ChannelsOption = None,
+    choose_orders: ChooseOrdersFlag = False,
     mixed: Annotated[
         bool, typer.Option("--mixed", help="Workers may have different devices.")
     ] = False,
@@ -221,6 +223,7 @@ def explore(  # noqa: PLR0913  one parameter per option
             sizes(size),
             db,
             channels_last=channels_last,
+            choose_orders=choose_orders,
             json=json,
             samples=samples,
             seed=seed,
@@ -237,9 +240,10 @@ def explore(  # noqa: PLR0913  one parameter per option
             sampler=sampler.value,
         )
         return
-    if channels_last is not None:
+    if channels_last is not None or choose_orders:
         message = f"it is for a whole network, model{MODEL}, and {program} is one program"
-        raise typer.BadParameter(message, param_hint="--channels-last/--declared-order")
+        order = "--choose-orders" if choose_orders else "--channels-last/--declared-order"
+        raise typer.BadParameter(message, param_hint=order)
     if replayed is not None:
         stored = Campaign.read(replayed)
         space = exploring.space_of(

@@ -8,14 +8,14 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from liftpy.cli.networks import joined_network
+from liftpy.cli.networks import joined_network, one_order
 from liftpy.cli.progress import CampaignView
 from liftpy.cli.pulse import pulse
 from liftpy.cli.screen import StoppedAndSaid, note, say, show, show_json
 from liftpy.errors import plural
 from liftpy.explore.report.wording import in_time
 from liftpy.networks.campaigns import NetworkCampaign, Turn, explore_network
-from liftpy.networks.network import network
+from liftpy.networks.network import by_onnx, network
 
 INTERRUPTED = 130
 
@@ -26,17 +26,22 @@ def explore_model(
     db: Path,
     *,
     channels_last: bool | None,
+    choose_orders: bool,
     json: bool,
     **settings: Any,
 ) -> None:
     """Explores the joined operations of a model; prints a table of programs with their times."""
     pulse.doing = "reading the model"
     found = network(model, sizes, partial=True)
-    graph = joined_network(found, channels_last=channels_last).graph
+    if choose_orders:
+        one_order(channels_last=channels_last)
+    order = False if choose_orders else channels_last
+    graph = joined_network(found, channels_last=order).graph
+    exploring = by_onnx("orders").explore_in_orders if choose_orders else explore_network
     if graph.unsupported:
         note(f"note: {plural(len(graph.unsupported), 'node')} without a program are left out")
     try:
-        explored = explore_network(
+        explored = exploring(
             graph, db=db, began=pulse.began, view=view_of, told=lambda t: note(str(t)), **settings
         )
     except KeyboardInterrupt:

@@ -82,6 +82,16 @@ def joined_network(found: Network, *, channels_last: bool | None = None) -> Netw
     return (found if channels_last is False else found.channels_last()).joined()
 
 
+def one_order(*, channels_last: bool | None) -> None:
+    """Refuses an order of all images if the order of each is to be chosen."""
+    if channels_last is not None:
+        raise typer.BadParameter(
+            "it chooses the order of each image, so it takes no --channels-last and no "
+            "--declared-order",
+            param_hint="--choose-orders",
+        )
+
+
 def shapes(graph: Graph, operation: Operation) -> str:
     """The shapes of an operation's inputs and outputs: `[1][3][8][8], [4][3][3][3] -> ...`."""
 

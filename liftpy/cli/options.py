@@ -148,6 +148,14 @@ ChannelsOption = Annotated[
         "last (the default), or as the model declares them (docs/networks.md).",
     ),
 ]
+ChooseOrdersFlag = Annotated[
+    bool,
+    typer.Option(
+        "--choose-orders",
+        help="Choose the order of each image of a model, as declared or channels last, by the "
+        "measured times (docs/networks.md).",
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", metavar="S", help="Seed of the random draws.")]
 SamplerOption = Annotated[
     SamplerName,

@@ -18,8 +18,16 @@ from rich.table import Table
 
 from liftpy.boards.network_bundle import export
 from liftpy.cli.arguments import PLAN
-from liftpy.cli.networks import joined_network
-from liftpy.cli.options import ChannelsOption, DeviceName, JsonFlag, SizeOption, one_of, sizes
+from liftpy.cli.networks import joined_network, one_order
+from liftpy.cli.options import (
+    ChannelsOption,
+    ChooseOrdersFlag,
+    DeviceName,
+    JsonFlag,
+    SizeOption,
+    one_of,
+    sizes,
+)
 from liftpy.cli.screen import note, say, show, show_json
 from liftpy.cli.traffic_plans import SUFFIX, Request, plan_off_chip
 from liftpy.errors import ArgumentRefused, plural
@@ -70,6 +78,7 @@ def plan_model(  # noqa: PLR0913  one parameter per option
         ),
     ] = None,
     channels_last: ChannelsOption = None,
+    choose_orders: ChooseOrdersFlag = False,
     device: DeviceName = None,
     output: Annotated[
         Path | None,
@@ -126,9 +135,10 @@ def plan_model(  # noqa: PLR0913  one parameter per option
 ) -> None:
     """A candidate for each operation of a model, an order, and one arena; the front of plans."""
     if objective is not None or model.suffix == SUFFIX:
-        if db or memory_limit or channels_last or device:
+        if db or memory_limit or channels_last or choose_orders or device:
             raise typer.BadParameter(
-                "a traffic plan takes no --db, --memory-limit, --channels-last or --device",
+                "a traffic plan takes no --db, --memory-limit, --channels-last, --choose-orders or "
+                "--device",
                 param_hint="--objective",
             )
         if hardware is None and model.suffix != SUFFIX:
@@ -158,8 +168,14 @@ def plan_model(  # noqa: PLR0913  one parameter per option
         raise typer.BadParameter(
             f"{output} does not end in {PLAN}, by which `run` knows a plan", param_hint="--output"
         )
-    joined = joined_network(network(model, sizes(size)), channels_last=channels_last)
-    found = joined.plan(db or (), device=device, memory_limit=memory_limit)
+    if choose_orders:
+        one_order(channels_last=channels_last)
+    joined = joined_network(
+        network(model, sizes(size)), channels_last=False if choose_orders else channels_last
+    )
+    found = joined.plan(
+        db or (), device=device, memory_limit=memory_limit, choose_orders=choose_orders
+    )
     plan = found.timed()
     if output is not None:
         plan.save(output)

@@ -8,7 +8,7 @@ has only one. Inputs, constants and results of the network keep the order that t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,12 +37,22 @@ def with_channels_last(graph: Graph) -> Graph:
 
 
 class Reordering:
-    """Changes one graph, operation by operation in its order."""
+    """Changes one graph, operation by operation in its order.
 
-    def __init__(self, source: Graph) -> None:
+    `given` are inputs that are stored with channels last, and `wanted` results that are to be, each
+    with the name of the tensor in this order. All others have the declared order.
+    """
+
+    def __init__(
+        self,
+        source: Graph,
+        given: Mapping[str, str] | None = None,
+        wanted: Mapping[str, str] | None = None,
+    ) -> None:
         self.source = source
-        self.last: set[str] = set()
-        """The tensors whose producer stores them with channels last."""
+        self.given, self.wanted = given or {}, wanted or {}
+        self.last: set[str] = {*self.given}
+        """The tensors that are stored with channels last by their producer, or as an input."""
         self.programs: dict[Any, Program] = {}
         self.distinct: dict[Program, Program] = {}
         self.operations: list[Operation] = []
@@ -55,10 +65,15 @@ class Reordering:
         found = {o.name: self.program(o) for o in self.source.operations}
         both = {n for n in self.last if self.is_read_first(n, found)}
         """Tensors that are stored in both orders: the one in the declared order keeps its name."""
+        borders = {**self.given, **self.wanted}
         self.stored = {n: self.named(n, LAST) if n in both else n for n in self.last}
+        self.stored |= {n: name for n, name in borders.items() if n in self.last}
         for name in self.source.inputs:
             if name in self.source.tensors:  # of a type that the language has
                 self.stored.setdefault(name, name)
+        for name in self.given:
+            if name in both:
+                self.change(self.given[name], name, FIRST)
         for operation in self.source.operations:
             made = found[operation.name]
             if made is None:
@@ -68,6 +83,9 @@ class Reordering:
             for name in operation.outputs:
                 if name in both:
                     self.change(self.stored[name], name, FIRST)
+                if name in self.wanted and name not in self.last:
+                    self.changed[name, LAST] = self.wanted[name]
+                    self.change(name, self.wanted[name], LAST)
         return replace(
             self.source, operations=tuple(self.operations), tensors=self.tensors(self.operations)
         )
@@ -79,7 +97,7 @@ class Reordering:
     def is_read_first(self, name: str, found: dict[str, Any]) -> bool:
         """Whether a tensor with channels last is also needed in the declared order."""
         tensor = self.source.tensors[name]
-        return tensor.result or any(
+        return (tensor.result and name not in self.wanted) or any(
             found[reader] is None or any(o.tensor == name and not o.last for o in found[reader][1])
             for reader in tensor.readers
         )
@@ -156,26 +174,11 @@ class Reordering:
     def change(self, name: str, to: str, order: str) -> None:
         """Appends the operation that changes the order of a tensor."""
         source = self.source.tensors[to if order == FIRST else name]
-        axes = CHANNELS_LAST if order == LAST else inverse(CHANNELS_LAST)
-        shape = source.shape if order == LAST else channels_last(source.shape)
-        types = {"x": typed_array(source.type, shape)}
-        made = program(function("transpose", ["x"], types, lambda x: ordered(x, axes)))
-        node = library.identity(name, to)
         called = to if order == LAST else self.named(to, FIRST)
-        self.operations.append(
-            Operation(
-                called,
-                "Transpose",
-                (name,),
-                (to,),
-                self.distinct.setdefault(made, made),
-                node.SerializeToString(),
-                (name,),
-                (to,),
-                channels_last=order == LAST,
-                reorders=True,
-            )
-        )
+        made = reordering(source, name, to, called, order)
+        if made.program is not None:
+            program = self.distinct.setdefault(made.program, made.program)
+            self.operations.append(replace(made, program=program))
 
     def tensors(self, operations: Sequence[Operation]) -> dict[str, Tensor]:
         """The tensors of the changed graph."""
@@ -188,7 +191,7 @@ class Reordering:
         found: dict[str, Tensor] = {}
         for name in dict.fromkeys([*source, *declared]):
             tensor = source[declared.get(name, name)]
-            if name not in source and name not in produced:
+            if not {name} & {*source, *produced, *self.given.values()}:
                 continue
             found[name] = replace(
                 tensor,
@@ -200,6 +203,30 @@ class Reordering:
                 result=tensor.result and name in source and name not in last,
             )
         return found
+
+
+def reordering(source: Tensor, name: str, to: str, called: str, order: str) -> Operation:
+    """The operation of a name that stores a tensor, called `name`, in an order, as `to`.
+
+    `source` is the tensor in the order that the model declares.
+    """
+    axes = CHANNELS_LAST if order == LAST else inverse(CHANNELS_LAST)
+    shape = source.shape if order == LAST else channels_last(source.shape)
+    types = {"x": typed_array(source.type, shape)}
+    made = program(function("transpose", ["x"], types, lambda x: ordered(x, axes)))
+    node = library.identity(name, to).SerializeToString()
+    return Operation(
+        called,
+        "Transpose",
+        (name,),
+        (to,),
+        made,
+        node,
+        (name,),
+        (to,),
+        channels_last=order == LAST,
+        reorders=True,
+    )
 
 
 def described(graph: Graph, operation: Operation, entry: Entry) -> Node:

@@ -1,4 +1,4 @@
-"""The costs of a candidate of an operation, between which a plan chooses."""
+"""The costs of a candidate of an operation, or of an order of its tensors, for a plan to choose."""
 
 from __future__ import annotations
 
@@ -25,3 +25,16 @@ class Costs:
             and self.scratch <= other.scratch
             and self.constants.items() <= other.constants.items()
         )
+
+
+Stored = tuple[str, bool]
+"""A tensor by its name, and whether it is stored with channels last."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """An operation for certain orders of its tensors: nanoseconds, what it reads and stores."""
+
+    time_ns: int
+    reads: frozenset[Stored]
+    stores: frozenset[Stored]

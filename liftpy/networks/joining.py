@@ -6,17 +6,20 @@ residuals, other arrays of the same number of elements. Layouts and padding befo
 it, too. The program is that of the last node, with the expressions of the others in place of its
 parameters, so a space of it decides what is stored.
 
-A batch normalization of a convolution with constant weights becomes part of the weights: both are
-linear in them. The expression of the new weights is a `let` over constants, which is computed once.
+What scales and shifts sums of products with constants, such as a batch normalization after a
+convolution, becomes part of these constants by proved rules (`rewrite/strategies/absorbed.py`). The
+new constants are `let`s of the program, which are computed once.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from liftpy.ir.call import FunCall, fresh, substitute
 from liftpy.ir.expr import Expr, Param
@@ -24,19 +27,19 @@ from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
 from liftpy.ir.types import F32, F64
 from liftpy.ir.walk import every_part
-from liftpy.language.embedded.lang import program
-from liftpy.networks import onnx_library as library
 from liftpy.networks.graph import Graph, Operation, Tensor, numbered, readers_of
-from liftpy.networks.importing import function, program_of, snake
-from liftpy.networks.operators import REGISTRY, Node, Operand
-from liftpy.networks.operators.normalization import normal_biases, normal_weights
+from liftpy.networks.importing import snake
 from liftpy.primitives import AnyIterate, AnyReduceByIndex, AnyScan
 from liftpy.primitives.work import computes
 from liftpy.rewrite.cuts import uses
-from liftpy.rewrite.strategies.shapes import is_reduce
+from liftpy.rewrite.strategies.absorbed import absorbed
+from liftpy.rewrite.strategies.shapes import body_of, is_reduce, lets, parameter
+from liftpy.rewrite.strategies.share import has_fold_in
+from liftpy.rewrite.strategy import Result, Success
+from liftpy.semantics.evaluate import evaluate
 
 STEEPEST = 1e4
-"""The largest factor of a batch normalization that becomes part of weights."""
+"""The largest number by which constants are scaled."""
 
 MOST_NODES = 8
 """The most nodes of a joined operation."""
@@ -68,7 +71,8 @@ class Joining:
     """The joining of one graph."""
 
     source: Graph
-    made: dict[Any, Program] = field(default_factory=dict[Any, Program])
+    absorptions: dict[Any, Result] = field(default_factory=dict[Any, Result])
+    """Results of `absorbed`, by the programs that were composed and the tensors they share."""
     distinct: dict[Program, Program] = field(default_factory=dict[Program, Program])
     facts: dict[int, bool] = field(default_factory=dict[int, bool])
     taken: set[str] = field(default_factory=set[str])
@@ -179,16 +183,10 @@ class Joining:
         """One operation in place of several."""
         if len(members) == 1:
             return members[0]
-        composing = Composing(self.source, members)
+        composing = Composing(self.source, members, self.absorptions)
         inputs = composing.inputs()
-        # equal programs in equal places, with equal tensors, give equal programs
-        number = {name: k for k, name in enumerate(inputs)}
-        number |= {o.outputs[0]: len(inputs) + k for k, o in enumerate(members)}
-        shared = tuple((o.operator, id(o.program), *(number[n] for n in o.inputs)) for o in members)
-        key = shared, tuple(composing.folded_into)
-        if key not in self.made:
-            made = composing.program()
-            self.made[key] = self.distinct.setdefault(made, made)
+        made = composing.program()
+        program = self.distinct.setdefault(made, made)
         inner = {n for o in members for n in o.outputs}
         reads = dict.fromkeys(n for o in members for n in o.reads if n and n not in inner)
         return Operation(
@@ -196,7 +194,7 @@ class Joining:
             "+".join(o.operator for o in members),
             tuple(inputs),
             members[-1].outputs,
-            self.made[key],
+            program,
             b"",
             tuple(reads),
             members[-1].outputs,
@@ -222,45 +220,10 @@ def is_loop(part: Expr) -> bool:
 class Composing:
     """The program of several operations, each of which has one output."""
 
-    def __init__(self, graph: Graph, members: Sequence[Operation]) -> None:
-        self.graph, self.members = graph, members
-        self.folded_into = {
-            k: k + 1 for k in range(len(members) - 1) if self.is_folded(*members[k : k + 2])
-        }
-        """The convolutions with a batch normalization in their weights, by their places."""
-
-    def is_folded(self, conv: Operation, norm: Operation) -> bool:
-        """Whether a batch normalization with constant numbers follows, and the weights are too."""
-        return (
-            conv.operator == "Conv"
-            and norm.operator == "BatchNormalization"
-            and norm.inputs[0] == conv.outputs[0]
-            and self.graph.tensors[conv.outputs[0]].type in {F32, F64}  # f16 would overflow
-            and all(
-                self.graph.tensors[n].value is not None
-                for n in (*conv.inputs[1:], *norm.inputs[1:])
-            )
-            and self.has_moderate_factors(conv, norm)
-        )
-
-    def has_moderate_factors(self, conv: Operation, norm: Operation) -> bool:
-        """Whether the weights stay finite, and are not scaled by more than `STEEPEST`.
-
-        A variance near 0 makes a factor so large that folding it changes what is rounded.
-        """
-        scale, _, _, var = (self.graph.tensors[n].value for n in norm.inputs[1:5])
-        weights = self.graph.tensors[conv.inputs[1]].value
-        node = library.node_from(norm.node)
-        schema = library.schema_of(node, self.graph.opsets)
-        epsilon = library.attributes_of(node, schema)["epsilon"]
-        if scale is None or var is None or weights is None:
-            return False
-        spread = var.astype(np.float64) + epsilon
-        if not np.all(spread > 0):
-            return False
-        factors = np.abs(scale / np.sqrt(spread))
-        largest = float(factors.max()) * float(np.abs(weights).max())
-        return bool(factors.max() <= STEEPEST and largest < np.finfo(weights.dtype).max)
+    def __init__(
+        self, graph: Graph, members: Sequence[Operation], absorptions: dict[Any, Result]
+    ) -> None:
+        self.graph, self.members, self.absorptions = graph, members, absorptions
 
     def inputs(self) -> list[str]:
         """The tensors that the operations read from outside, in the order of their first use."""
@@ -273,33 +236,82 @@ class Composing:
         """The program whose parameters are `inputs`."""
         params, constants = self.parameters()
         known: dict[str, Expr] = dict(params)
-        bound: list[tuple[Param, Expr]] = []
-        taken = {p.name for p in params.values()}
-        norms = set(self.folded_into.values())
+        absorbing: tuple[int, ...] = ()  # the operations that are part of constants
+        named: list[tuple[Param, Expr]] = []  # new constants
         for k, operation in enumerate(self.members):
-            if k in norms:
-                known[operation.outputs[0]] = known[operation.inputs[0]]
-                continue
             of, arguments = operation.program, [known[n] for n in operation.inputs]
-            if k in self.folded_into:
-                norm = self.members[self.folded_into[k]]
-                numbers = [known[n] for n in norm.inputs[1:]]
-                of, values = self.normalized(operation, norm, arguments, numbers)
-                arguments = arguments[:1]
-                for name, value in values.items():
-                    variable = Param(fresh(name, taken), value.type)
-                    taken.add(variable.name)
-                    bound.append((variable, value))
-                    arguments.append(variable)
             if of is None:
                 continue
-            by = dict(zip(of.params, arguments, strict=True))
-            known[operation.outputs[0]] = substitute(of.body.body, by)
+            body = substitute(of.body.body, dict(zip(of.params, arguments, strict=True)))
+            if any(map(has_fold_in, arguments)) and self.is_by_constants(operation):
+                key = self.shared(k + 1), absorbing
+                if key not in self.absorptions:
+                    variables = {p.name for p, _ in named}
+                    self.absorptions[key] = absorbed(constants | variables)(body)
+                found = self.absorptions[key]
+                if isinstance(found, Success) and self.is_moderate(found.expr, params, named):
+                    taken = {p.name for p in (*params.values(), *(p for p, _ in named))}
+                    body, absorbing = found.expr, (*absorbing, k)
+                    for let in itertools.islice(lets(body), 2):
+                        variable = parameter(let)
+                        own = Param(fresh(variable.name, taken), variable.type)
+                        body = substitute(body_of(body), {variable: own})
+                        named.append((own, let.args[0]))
+            known[operation.outputs[0]] = body
         body = known[self.members[-1].outputs[0]]
-        for variable, value in reversed(bound):
+        for variable, value in reversed(named):
             body = FunCall(Lambda((variable,), body), (value,))
         name = "_".join(snake(o.operator) for o in self.members)
         return Program(name, Lambda(tuple(params.values()), body), frozenset(constants))
+
+    def shared(self, count: int) -> Any:
+        """What decides the expression of the first operations: their programs, and what is read.
+
+        Equal programs in equal places, with equal tensors, give equal expressions.
+        """
+        first = self.members[:count]
+        number = {n: k for k, n in enumerate(dict.fromkeys(n for o in first for n in o.inputs))}
+        constant = [self.is_constant(n) for n in number]
+        reads = ((id(o.program), *(number[n] for n in o.inputs)) for o in first)
+        return tuple(reads), tuple(number.get(o.outputs[0]) for o in first), tuple(constant)
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a tensor is read from outside, and its value is known."""
+        return name in self.graph.tensors and self.graph.tensors[name].value is not None
+
+    def is_by_constants(self, operation: Operation) -> bool:
+        """Whether an operation reads, besides the result of another one, constants only.
+
+        Sums of f16 are not scaled: their factors would overflow.
+        """
+        others = [self.is_constant(n) for n in operation.inputs]
+        types = {self.graph.tensors[n].type for n in operation.outputs}
+        return len(others) > 1 and others.count(False) == 1 and types <= {F32, F64}
+
+    def is_moderate(
+        self, expr: Expr, params: Mapping[str, Param], named: Sequence[tuple[Param, Expr]]
+    ) -> bool:
+        """Whether new constants are finite, and are not the old ones scaled by above `STEEPEST`.
+
+        `expr` begins with their lets, and `named` are those that it reads. A variance near 0 makes
+        a factor so large that scaling the constants changes what is rounded.
+        """
+        known = {
+            p: self.graph.constants[name] for name, p in params.items() if self.is_constant(name)
+        }
+        for variable, value in named:
+            known[variable] = evaluated(value, known)
+        factors, starts = (let.args[0] for let in itertools.islice(lets(expr), 2))
+        old = factors.free - starts.free
+        if len(old) != 1:
+            return False
+        (weights,) = old
+        scaled = evaluated(factors, known | {weights: np.ones_like(known[weights])})
+        steepest = largest(scaled)
+        most = steepest * largest(known[weights])
+        limit = float(np.finfo(scaled.dtype).max)
+        finite = np.isfinite(largest(evaluated(starts, known)))
+        return bool(steepest <= STEEPEST and most < limit and finite)
 
     def parameters(self) -> tuple[dict[str, Param], set[str]]:
         """A parameter for each tensor that is read from outside, and the names of constant ones."""
@@ -316,44 +328,14 @@ class Composing:
                         constants.add(called)
         return found, constants
 
-    def normalized(
-        self, conv: Operation, norm: Operation, given: Sequence[Expr], numbers: Sequence[Expr]
-    ) -> tuple[Program, dict[str, Expr]]:
-        """A convolution with biases, and the expressions of its normalized weights and biases."""
-        tensors = self.graph.tensors
-        node = library.node_from(conv.node)
-        schema = library.schema_of(node, self.graph.opsets)
-        weights, result = tensors[conv.inputs[1]], tensors[conv.outputs[0]]
-        x, t, count = tensors[conv.inputs[0]], result.type, weights.shape[0]
-        biases: tuple[int, ...] = (count,)
-        operands = [
-            Operand("X", x.name, x.type, x.declared_shape, x.value, conv.channels_last),
-            Operand("W", weights.name, t, weights.shape, weights.value),
-            Operand("B", "", t, biases, weights.value),  # constant, whatever its value
-        ]
-        attributes = library.attributes_of(node, schema)
-        results = [(t, result.declared_shape)]
-        entry = REGISTRY["Conv"]
-        version, last = schema.since_version, conv.channels_last
-        described = Node(conv.name, "Conv", version, attributes, operands, results, last)
-        made = program_of(described, entry, operands)
-        kind = library.node_from(norm.node)
-        epsilon = library.attributes_of(kind, library.schema_of(kind, self.graph.opsets))["epsilon"]
-        scale, shift, mean, var = numbers
-        arrays = {"weights": given[1], "scale": scale, "shift": shift, "mean": mean, "var": var}
-        if len(given) > 2:
-            arrays["bias"] = given[2]
-        values: dict[str, Expr] = {}
-        for called, names, body in (
-            (
-                "normal_weights",
-                ("weights", "scale", "var"),
-                normal_weights(weights.shape, t, epsilon),
-            ),
-            ("normal_biases", (*[*arrays][1:],), normal_biases(t, epsilon)),
-        ):
-            of = program(function(called, [*names], {n: arrays[n].type for n in names}, body))
-            values[called] = substitute(
-                of.body.body, dict(zip(of.params, (arrays[n] for n in names), strict=True))
-            )
-        return made, values
+
+def evaluated(expr: Expr, values: Mapping[Param, NDArray[Any]]) -> NDArray[Any]:
+    """The array that an expression means, for these values of its variables."""
+    params = sorted(expr.free, key=lambda p: p.name)
+    with np.errstate(all="ignore"):
+        return np.asarray(evaluate(Lambda(tuple(params), expr), *(values[p] for p in params)))
+
+
+def largest(array: NDArray[Any]) -> float:
+    """The largest magnitude in an array; NaN if one is NaN."""
+    return float(np.abs(array).max())

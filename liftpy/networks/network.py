@@ -18,8 +18,9 @@ from liftpy.networks.campaigns import NetworkCampaign, Turn, explore_network
 from liftpy.networks.executing import Reference, by_meaning, execute
 from liftpy.networks.graph import Graph, Operation, Unsupported, listed
 from liftpy.networks.layout import layout_of
-from liftpy.networks.options import firsts, measured
+from liftpy.networks.options import Measured, firsts
 from liftpy.networks.plan import Plan, alignment_of, plan_of
+from liftpy.networks.planning import planned
 from liftpy.networks.running import Runner
 from liftpy.networks.sharing import sharing
 from liftpy.opencl.devices import find_device
@@ -142,18 +143,22 @@ class Network:
         *,
         device: Device | str | None = None,
         memory_limit: int | None = None,
+        choose_orders: bool = False,
     ) -> Plan:
         """The fastest plan within a limit of device memory in bytes (docs/networks.md).
 
         `db` are campaigns of the network's programs, whose measured candidates are chosen from: a
         file, a folder, or several of these. A program without a campaign has its first candidate.
+        With `choose_orders`, the plan chooses for each tensor whether images are stored as the
+        model declares them or with channels last; the network must have the declared order.
         ConstraintRefused if no plan is within the limit, TypeRefused if an argument has the wrong
         type, and LiftError if the solver is needed and not installed.
         """
         target = device if isinstance(device, Device) else find_device(device)
         paths = [db] if isinstance(db, str | Path) else db
         limit = None if memory_limit is None else int(memory_limit)  # it may be an integer of NumPy
-        return plan_of(self.graph, target, measured(map(Path, paths), target), limit)
+        planning = by_onnx("orders").planned_in_orders if choose_orders else planned
+        return plan_of(self.graph, target, Measured(map(Path, paths), target), limit, planning)
 
     def explore(
         self,
@@ -164,13 +169,16 @@ class Network:
         *,
         time_limit: float | None = None,
         told: Callable[[Turn], None] = lambda _: None,
+        choose_orders: bool = False,
         **settings: Any,
     ) -> NetworkCampaign:
         """Explores each distinct program once, and most where the network's time is.
 
         `db` is a folder, with a campaign's file for each program; other models share it. `samples`
         is the most candidates of each program, and `time_limit`, in seconds, ends this call: the
-        same call continues. `told` is called with each turn of a program. `settings` are those of
+        same call continues. `told` is called with each turn of a program. With `choose_orders`,
+        operations are also explored for the other order of their images, where a plan that chooses
+        these orders may gain by it (docs/networks.md). `settings` are those of
         `lp.explore` that apply to all programs, such as `search`, `families` or `tolerance`.
 
         The result has for each program its campaign, its best time and its share of the network.
@@ -182,7 +190,8 @@ class Network:
         >>> net.explore(time_limit=600, db="models.db").total  # in ms  # doctest: +SKIP
         12.7
         """
-        return explore_network(
+        exploring = by_onnx("orders").explore_in_orders if choose_orders else explore_network
+        return exploring(
             self.graph, samples, seed, db, device, time_limit=time_limit, told=told, **settings
         )
 

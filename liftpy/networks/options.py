@@ -56,40 +56,43 @@ def firsts(device: Device) -> Options:
     return options
 
 
-def measured(paths: Iterable[Path], device: Device) -> Options:
+class Measured:
     """Options that are the candidates measured on a device in campaigns; firsts for other programs.
 
     A path is a campaign's file, or a folder with campaigns of a network. StoreRefused for a file
     of another device, driver or version of liftpy; in a folder, only those of this device are read.
     """
-    paths = tuple(paths)
-    folders = [path for path in paths if path.is_dir()]
-    by_text: dict[str, list[Option]] = {}
 
-    def read(path: Path) -> None:
+    def __init__(self, paths: Iterable[Path], device: Device) -> None:
+        paths = tuple(paths)
+        self._device = device
+        self._folders = [path for path in paths if path.is_dir()]
+        self._by_text: dict[str, list[Option]] = {}
+        self._sought: set[str] = set()
+        self._firsts = firsts(device)
+        for path in paths:
+            if path not in self._folders:
+                self._read(path)
+
+    def _read(self, path: Path) -> None:
         with CampaignReader.read(path) as store:
-            _check(store, device)
-            by_text.setdefault(store.identity.text, []).extend(_measured_in(store, device))
+            _check(store, self._device)
+            own = self._by_text.setdefault(store.identity.text, [])
+            own.extend(_measured_in(store, self._device))
 
-    for path in paths:
-        if path not in folders:
-            read(path)
-    other = firsts(device)
-    sought: set[str] = set()
-
-    def options(operation: Operation) -> Sequence[Option]:
-        program = operation.program
-        if program is None:
-            return []
+    def known(self, program: Program) -> Sequence[Option]:
+        """The candidates of a program that were measured; none without a campaign."""
         text = program_text(program)
-        if text not in sought:
-            sought.add(text)
-            for folder in folders:
-                if (path := campaign_file(folder, program, device)).exists():
-                    read(path)
-        return by_text.get(text) or other(operation)
+        if text not in self._sought:
+            self._sought.add(text)
+            for folder in self._folders:
+                if (path := campaign_file(folder, program, self._device)).exists():
+                    self._read(path)
+        return self._by_text.get(text, [])
 
-    return options
+    def __call__(self, operation: Operation) -> Sequence[Option]:
+        program = operation.program
+        return [] if program is None else self.known(program) or self._firsts(operation)
 
 
 def _measured_in(store: CampaignReader, device: Device) -> Iterator[Option]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ from liftpy.networks.graph import Graph
 from liftpy.networks.layout import Layout, constant_bytes, layout_of
 from liftpy.networks.options import Option, Options, firsts
 from liftpy.networks.plan_file import Choice, PlanData, decoded, encoded, total_ns
-from liftpy.networks.planning import Point, planned, solved
+from liftpy.networks.planning import Planned, Point, planned, solved
 from liftpy.networks.profiling import Profile, profiled
 from liftpy.networks.running import Runner
 from liftpy.networks.sharing import sharing
@@ -290,10 +290,17 @@ def alignment_of(device: Device) -> int:
 
 
 def plan_of(
-    graph: Graph, device: Device, options: Options | None = None, memory_limit: int | None = None
+    graph: Graph,
+    device: Device,
+    options: Options | None = None,
+    memory_limit: int | None = None,
+    planning: Callable[..., Planned] = planned,
 ) -> Plan:
-    """The fastest plan of a network within a limit; the options are first candidates by default."""
-    found = planned(graph, options or firsts(device), alignment_of(device), memory_limit)
+    """The fastest plan of a network within a limit; the options are first candidates by default.
+
+    `planning` chooses: `planned`, or a function that also chooses the orders of tensors.
+    """
+    found = planning(graph, options or firsts(device), alignment_of(device), memory_limit)
     choices = {name: chosen(one) for name, one in found.options.items()}
     data = PlanData(found.graph, choices, found.layout, found.point, found.front, device, VERSION)
     derived = all(one.time_ns is None for one in found.options.values())  # by this call

@@ -223,6 +223,15 @@ def runs_in(program: Program) -> tuple[Sequence[Run], ...] | None:
     return known if len(known) == len(runs) else None
 
 
+def may_be_parts(program: Program) -> bool:
+    """Whether a program needs no kernels where its inputs or results are parts of other tensors."""
+    runs = runs_in(program)
+    if runs is None:
+        return False
+    each = all(len(one) == 1 for one in runs)
+    return each or (len(runs) == 1 and len(runs[0]) == len(program.params))
+
+
 def runs_of(found: NDArray[np.int64], lengths: Sequence[int]) -> list[Run] | None:
     """The elements of a result as runs; None if one of them is not an element of an argument.
 

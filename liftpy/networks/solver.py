@@ -7,14 +7,14 @@ solver's own steps, not seconds. So the same measurements give the same plan.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ortools.sat.python import cp_model
 
 from liftpy.networks.arena import Block
-from liftpy.networks.costs import Costs
+from liftpy.networks.costs import Costs, Ordered, Stored
 
 EFFORT = 1.0
 """The limit of a placement in units of the solver: about half a minute for 200 blocks."""
@@ -160,3 +160,46 @@ def select(
             for at, x in enumerate(xs):
                 model.add_hint(x, at == j)
     return None if found is None else (found, proved)
+
+
+def orders(
+    options: Sequence[Sequence[Ordered]],
+    copies: Mapping[Stored, int],
+    given: Collection[Stored],
+    needed: Collection[Stored],
+    excluded: Sequence[tuple[int, ...]] = (),
+) -> tuple[tuple[int, ...], int] | None:
+    """One option of each operation, by position, of least time with the copies that it needs.
+
+    The second result is a lower bound of this time in nanoseconds. A tensor in an order is `given`,
+    stored by an operation, or a copy, which takes its time of `copies`; `needed` are read at the
+    end. None if all selections are `excluded`.
+    """
+    model: Any = cp_model.CpModel()
+    chosen = [[model.new_bool_var("") for _ in own] for own in options]
+    copied = {key: model.new_bool_var("") for key in copies}
+    stored: dict[Stored, list[Any]] = {key: [x] for key, x in copied.items()}
+    pairs = [
+        (o, x)
+        for own, xs in zip(options, chosen, strict=True)
+        for o, x in zip(own, xs, strict=True)
+    ]
+    for o, x in pairs:
+        for key in o.stores:
+            stored.setdefault(key, []).append(x)
+    for xs in chosen:
+        model.add_exactly_one(xs)
+    for o, x in pairs:
+        for key in o.reads.difference(given):
+            model.add_bool_or([x.negated(), *stored.get(key, ())])
+    for key in {*needed}.difference(given):
+        model.add_bool_or(stored.get(key, []))
+    for selection in excluded:
+        model.add_bool_or([xs[k].negated() for xs, k in zip(chosen, selection, strict=True)])
+    kernels = sum(o.time_ns * x for o, x in pairs)
+    model.minimize(kernels + sum(copies[key] * x for key, x in copied.items()))
+    made = solver(EFFORT)
+    if made.solve(model) not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
+        return None
+    found = tuple(next(k for k, x in enumerate(xs) if made.value(x)) for xs in chosen)
+    return found, math.ceil(made.best_objective_bound)

@@ -35,7 +35,7 @@ from liftpy.ir.walk import (
     with_child,
 )
 from liftpy.rewrite.exactness import exact_in_f32
-from liftpy.rewrite.reals import accumulates, adds, finite_neutral, keeps, rescaling
+from liftpy.rewrite.reals import accumulates, adds, finite_neutral, keeps, rescaling, scaling
 from liftpy.rewrite.rule import BOUND, INDEX, Assumption, Rule, ValueVar, sizes_of, with_indices
 from liftpy.rewrite.zeros import is_zero_of_zero
 
@@ -391,6 +391,9 @@ def assume(assumption: Assumption, found: Bindings) -> None:
     if assumption.law == "exact":
         assume_exact(assumption, found)
         return
+    if assumption.law == "scales":
+        assume_scaling(assumption, found)
+        return
     function = found.functions[assumption.function]
     if assumption.law == "accumulates":
         require(
@@ -436,6 +439,14 @@ def assume_exact(assumption: Assumption, found: Bindings) -> None:
         found.sizes.setdefault(BOUND, nat(bound)) == nat(bound),
         lambda: f"{BOUND} is {found.sizes[BOUND]}, and results are up to {bound}",
     )
+
+
+def assume_scaling(assumption: Assumption, found: Bindings) -> None:
+    """Find the function that is the multiple in a function of one number."""
+    r = scaling(found.functions[str(assumption.value)])
+    if r is None:
+        raise MismatchError(f"{assumption.value} is not a multiple of its argument and a constant")
+    found.functions[assumption.function] = r
 
 
 def assume_rescaling(assumption: Assumption, found: Bindings) -> None:

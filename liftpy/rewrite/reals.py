@@ -66,6 +66,8 @@ def summed(expr: Expr) -> Sum:
             return summed(inside(f, args))
         case FunCall(ScalarOp(op), args) if expr.type in FLOATS:
             known = operated(op, [summed(a) for a in args])
+            if known is None and op == "/":
+                known = multiplied(summed(args[0]), atom(reciprocal(args[1])))
             return atom(expr) if known is None else known
         case _:
             return atom(expr)
@@ -79,6 +81,11 @@ def inside(function: Lambda | UserFun, args: tuple[Expr, ...]) -> Expr:
 def atom(expr: Expr) -> Sum:
     """An expression about which nothing is known, as a sum."""
     return {Product(frozenset({(expr, 1)})): Fraction(1)}
+
+
+def reciprocal(divisor: Expr) -> Expr:
+    """1 divided by an expression; that it is not 0 is assumed, as of every divisor."""
+    return FunCall(ScalarOp("/"), (Literal(1.0, divisor.type), divisor))
 
 
 def without_zeros(terms: Sum) -> Sum:
@@ -136,6 +143,67 @@ def inverted(divisor: Sum) -> Sum | None:
         return None
     power = added({}, dict(product.power), -1)
     return {Product(power=frozenset(power.items())): 1 / number}
+
+
+# --- functions of one number that are a multiple of it and a constant ----------------------------
+
+
+def scaling(h: Lambda) -> Lambda | None:
+    """A function `r` for which `h(a + x * y) = h(a) + x * r(y)`; None if none is found.
+
+    It has the operators of `h` that scale, in their order, and none that only adds.
+    """
+    (x,) = h.params
+    body = scaled(h.body, x) if is_real(h.body) else None
+    if body is None:
+        return None
+    r = Lambda((x,), body)
+    a, b, c = (Param(name, x.type) for name in fresh_names("abc", h.body))
+    product = FunCall(ScalarOp("*"), (b, c))
+    after = FunCall(ScalarOp("*"), (b, apply(r, c)))
+    moved = FunCall(ScalarOp("+"), (apply(h, a), after))
+    return r if are_equal(apply(h, FunCall(ScalarOp("+"), (a, product))), moved) else None
+
+
+def fresh_names(names: str, expr: Expr) -> Iterator[str]:
+    """Names like those given that no free variable of an expression has."""
+    taken = {p.name for p in expr.free}
+    for name in names:
+        yield fresh(name, taken)
+        taken.add(name)
+
+
+def scaled(expr: Expr, x: Param) -> Expr | None:
+    """The part of a sum that is a multiple of `x`; None if there is none, or no law finds it."""
+    match expr:
+        case Param():
+            return x if expr == x else None
+        case FunCall(Lambda() | UserFun() as f, args):
+            return scaled(inside(f, args), x)
+        case FunCall(ScalarOp("+" | "-" | "*" as op), (a, b)) if op != "*" and x in a.free & b.free:
+            one, two = scaled(a, x), scaled(b, x)
+            return None if one is None or two is None else FunCall(ScalarOp(op), (one, two))
+        case FunCall(ScalarOp("+" | "-"), (a, b)) if x in a.free:
+            return scaled(a, x)
+        case FunCall(ScalarOp("+"), (a, b)):
+            return scaled(b, x)
+        case FunCall(ScalarOp("-"), (a, b)):
+            return negated(scaled(b, x))
+        case FunCall(ScalarOp("neg"), (a,)):
+            return negated(scaled(a, x))
+        case FunCall(ScalarOp("*" | "/" as op), (a, b)) if x not in b.free:
+            part = scaled(a, x)
+            return None if part is None else FunCall(ScalarOp(op), (part, b))
+        case FunCall(ScalarOp("*"), (a, b)) if x not in a.free:
+            part = scaled(b, x)
+            return None if part is None else FunCall(ScalarOp("*"), (a, part))
+        case _:
+            return None
+
+
+def negated(expr: Expr | None) -> Expr | None:
+    """The negation of an expression, if there is one."""
+    return None if expr is None else FunCall(ScalarOp("neg"), (expr,))
 
 
 # --- values accumulated for one parameter and for another ---------------------------------------

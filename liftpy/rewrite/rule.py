@@ -36,6 +36,7 @@ LawName = Literal[
     "keeps",
     "adds",
     "accumulates",
+    "scales",
     "exact",
 ]
 Proof = Literal[
@@ -75,10 +76,11 @@ class Assumption:
     that `c` is 0, and that `f` is 0 if its first argument is, among finite numbers.
 
     `adds(f)` says that `f` adds its arguments, `accumulates(f)` that it adds the product of a pair
-    to its first argument. `rescales` and `keeps` are laws of a function `r` that the left side does
-    not mention: from what `k` accumulated from `e` for one parameter, `r` makes what it accumulates
-    for another. Each of the four is an `equation`, decided by the laws of real numbers
-    (rewrite/reals.py), which also find `r`.
+    to its first argument. `scales`, `rescales` and `keeps` are laws of a function `r` that the left
+    side does not mention. `h` is a constant and a multiple of its argument, which is `r`; from what
+    `k` accumulated from `e` for one parameter, `r` makes what it accumulates for another. Each of
+    the five is an `equation`, decided by the laws of real numbers (rewrite/reals.py), which also
+    find each `r`.
 
     `exact(h, g)` says that `h` computes in f32 what `g` does in i32, without rounding. Ranges of
     types decide it, and give `h` and the bound of the results (rewrite/exactness.py).
@@ -103,6 +105,8 @@ class Assumption:
                 return f"{f}(m, n, {value}) = {value}"
             case "adds":
                 return f"{f}(a, x) = a + x"
+            case "scales":
+                return f"{value}(a + x * y) = {value}(a) + x * {f}(y)"
             case "exact":
                 return f"{f}(x) = f32({value}(x)) exactly, abs({value}(x)) <= {BOUND}"
             case "accumulates":

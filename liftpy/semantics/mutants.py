@@ -43,6 +43,7 @@ ZIPS = {
     "linear_map_of_sums": ("0.0.1.1.1",),
     "linear_map_twice": ("0.1.1.1", "1.1"),
     "linear_maps_interchange": ("0.0.1.1.1", "1.1.1"),
+    "scaled_products": ("1",),
 }
 """The zips of two arrays on the right sides of laws about sums of products."""
 

@@ -200,6 +200,8 @@ class PolynomialReader(ByName):
     def __init__(self, assuming: tuple[Assumption, ...], given: Sequence[Constraint] = ()) -> None:
         self.adds = {a.function for a in assuming if a.law == "adds"}
         self.accumulates = {a.function for a in assuming if a.law == "accumulates"}
+        self.scales = {a.function for a in assuming if a.law == "scales"}
+        self.scaled = {a.value: a.function for a in assuming if a.law == "scales"}
         self.naturals = {c.right - c.left for c in given if isinstance(c, AtMost)}
         self.states = 0
         self.lengths: dict[str, Nat] = {}  # of the folds around, by their counters
@@ -232,8 +234,17 @@ class PolynomialReader(ByName):
         if function.name in self.accumulates:
             total, (x, y) = args[0], components(args[1])
             return total.plus(x.times(y))
+        if function.name in self.scales:
+            return args[0].times(self.multiple(function.name))
+        if function.name in self.scaled:
+            constant = Polynomial.variable(Named(f"{function.name}(0)", ()))
+            return constant.plus(args[0].times(self.multiple(self.scaled[function.name])))
         flat = (f for a in args for f in self.flat(a))
         return self.leaf(f"{function.name}()", function.type, *flat)
+
+    def multiple(self, function: str) -> Polynomial:
+        """The number by which a function multiplies its argument."""
+        return Polynomial.variable(Named(f"{function}(1)", ()))
 
     def literal(self, value: float, t: Type) -> Value:
         with np.errstate(over="ignore"):

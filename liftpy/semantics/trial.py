@@ -169,6 +169,10 @@ class FieldReader(TrialReader):
         if "accumulates" in self.laws.get(function.name, {}):
             total, (x, y) = args[0], components(args[1])
             return (total + x * y) % PRIME
+        for r, known in self.laws.items():
+            if function.name in {r, str(known.get("scales"))} and "scales" in known:
+                constant = 0 if function.name == r else self.hashed(function.name, ())
+                return (constant + args[0] * self.hashed(r, ())) % PRIME
         return super().unknown(function, args)
 
     def constant(self, value: object) -> int:

@@ -27,7 +27,7 @@ from liftpy.language.embedded.lang import add, exp, map, maximum, reduce, sin
 from liftpy.language.embedded.operations import operate
 from liftpy.rewrite.instantiate import instantiate
 from liftpy.rewrite.match import Bindings, match
-from liftpy.rewrite.reals import rescaling
+from liftpy.rewrite.reals import rescaling, scaling
 from liftpy.rewrite.rule import INDEX, ValueVar
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.rules.correlation import NAMES as CORRELATIONS
@@ -71,6 +71,10 @@ class Instance:
             if law.law == "rescales":
                 self.lawful[law.value] = accumulated = self.accumulated()
                 self.lawful[law.function] = rescaling(accumulated)
+            elif law.law == "scales":
+                x = Param("x", F32)
+                self.lawful[law.value] = scaled = Lambda((x,), x / 3 - 2)
+                self.lawful[law.function] = scaling(scaled)
             elif law.law == "accumulates":
                 a, p = Param("a", F32), Param("p", PAIR)
                 self.lawful[law.function] = Lambda((a, p), a + p[0] * p[1])

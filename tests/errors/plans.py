@@ -12,7 +12,7 @@ import numpy as np
 import liftpy as lp
 from liftpy.cli.plans import run_plan, save
 from liftpy.constraints.device import Device
-from liftpy.networks.options import measured
+from liftpy.networks.options import Measured
 from liftpy.networks.plan import Plan, load
 from liftpy.networks.plan_file import FORMAT, HEADER, MAGIC
 from liftpy.opencl.devices import find_device
@@ -68,14 +68,14 @@ def campaign(folder, device=None):
     """Options for a device from a campaign on this one."""
     path = folder / "relu.db"
     lp.explore(network()["relu1"].program, samples=1, db=path)
-    return measured([path], device or find_device())
+    return Measured([path], device or find_device())
 
 
 def modelled_campaign(folder):
     """Options from a campaign whose times are modelled."""
     path = folder / "relu.db"
     lp.explore(network()["relu1"].program, samples=1, db=path, modelled=True)
-    return measured([path], find_device())
+    return Measured([path], find_device())
 
 
 def old_campaign(folder):

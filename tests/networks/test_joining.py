@@ -1,5 +1,7 @@
 """Networks with joined operations: which are joined, their meaning, and their spaces."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ import liftpy as lp
 from liftpy.explore.exploring import candidate_of
 from liftpy.networks.joining import MOST_NODES
 from liftpy.rewrite.partition import direct
+from liftpy.rewrite.strategies.shapes import lets
 from tests.networks.models import convolutional, model, node, value
 
 
@@ -154,9 +157,57 @@ def test_a_normalization_becomes_part_of_the_weights(bias, residual):
     found, wanted = joined.evaluate(given)["y"], network.evaluate(given)["y"]
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
     (made, *_) = direct(operation.program)
-    assert [stage.name for stage in made.stages] == ["normal_weights", "normal_biases", "result"]
+    assert [stage.name for stage in made.stages] == ["factors", "starts", "result"]
     folded = {p.name for stage in made.stages[:2] for p in stage.program.params}
     assert folded <= operation.program.constants
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(("batch", "groups"), [(2, 1), (1, 2), (2, 2), (1, 4), (2, 4)])
+def test_a_normalization_becomes_part_of_grouped_weights(batch, groups, channels_last):
+    """With a bias: factors and starts read no array that the other one alone needs."""
+    rng, kernels = np.random.default_rng(groups), 4 if groups == 4 else 6
+    arrays = {name: some(rng, kernels) for name in ("scale", "shift", "mean", "b")}
+    made = model(
+        [
+            node("Conv", "x w b", "c", "conv", group=groups),
+            node("BatchNormalization", "c scale shift mean var", "y", "norm"),
+        ],
+        [value("x", [batch, 4, 3, 5])],
+        [value("y", [batch, kernels, 1, 3])],
+        w=some(rng, kernels, 4 // groups, 3, 3),
+        var=np.abs(some(rng, kernels)) + np.float32(0.5),
+        **arrays,
+    )
+    network = lp.network(made)
+    network = (network.channels_last() if channels_last else network).joined()
+    assert network.check(inputs_of(network)).passed
+    program = next(o.program for o in network if "BatchNormalization" in o.operator)
+    factors, starts = (let.args[0].free for let in itertools.islice(lets(program.body.body), 2))
+    assert {p.name for p in factors} == {"w", "scale", "b1", "input_mean", "input_var"}
+    assert {p.name for p in starts} == {"b", "scale", "b1", "input_mean", "input_var"}
+
+
+def test_two_normalizations_become_part_of_the_weights():
+    rng = np.random.default_rng(4)
+    nodes = [
+        node("Conv", "x w", "c", "conv"),
+        node("BatchNormalization", "c shift scale mean var", "n", "norm1"),
+        node("BatchNormalization", "n scale shift mean var", "y", "norm2"),
+    ]
+    made = model(
+        nodes,
+        [value("x", [1, 3, 2, 5])],
+        [value("y", [1, 4, 2, 5])],
+        w=some(rng, 4, 3, 1, 1),
+        var=np.abs(some(rng, 4)) + np.float32(0.5),
+        **{name: some(rng, 4) for name in ("scale", "shift", "mean")},
+    )
+    network = lp.network(made).joined()
+    (operation,) = network
+    assert network.check(inputs_of(network)).passed
+    (made, *_) = direct(operation.program)
+    assert [s.name for s in made.stages] == ["factors1", "starts1", "result"]
 
 
 def test_weights_that_are_inputs_keep_the_normalization():
@@ -165,7 +216,7 @@ def test_weights_that_are_inputs_keep_the_normalization():
     made.graph.input.append(value("w", [4, 3, 3, 3]))
     network = lp.network(made).joined()
     (operation,) = network
-    assert "normal_weights" not in lp.show(operation.program)
+    assert "factors" not in lp.show(operation.program)
     assert network.check(inputs_of(network)).passed
 
 
@@ -273,4 +324,4 @@ def test_a_normalization_is_folded_only_if_its_factors_are_moderate(
     kind, variance, epsilon, folded
 ):
     (operation,) = lp.network(scaled(kind, variance, epsilon)).joined()
-    assert ("normal_weights" in lp.show(operation.program)) == folded
+    assert ("factors" in lp.show(operation.program)) == folded

@@ -35,6 +35,11 @@ CAPTURES: list[tuple[str, str]] = [
     ("map_zip_first", "zip(xs, ys) |> map(t => zs |> map(x => sub(t.0, x)))"),
     ("map_zip_second", "zip(xs, ys) |> map(t => zs |> map(x => add(t.1, x)))"),
     ("map_fission_zip", "xs |> map(x => zs |> map(t => sub(t, sub(x, square(x)))))"),
+    ("map_fission_both", "xs |> map(x => zs |> map(t => sub(t, sub(twice(x), square(x)))))"),
+    (
+        "map_fission_both_second",
+        "zip(xs, ys) |> map(p => zs |> map(t => sub(sub(t, p.0), sub(twice(p.1), square(p.1)))))",
+    ),
     ("map_fission_first", "zip(xs, ys) |> map(p => zs |> map(t => sub(t, sub(p.1, square(p.0)))))"),
     (
         "map_fission_second",
@@ -158,6 +163,16 @@ CAPTURES: list[tuple[str, str]] = [
     (
         "map_fission_zip",
         "xs |> map(x => ks |> map(x => select(x < 1, sub(^x, square(^x)), ^x)))",
+    ),
+    (
+        "map_fission_both",
+        """xs |> map(x => ks |> map(x =>
+            select(x < 1, sub(twice(^x), square(^x)), twice(^x))))""",
+    ),
+    (
+        "map_fission_both_second",
+        """zip(xs, ys) |> map(x => ks |> map(x =>
+            select(x < 1, sub(twice(^x.1), square(^x.1)), ^x.0)))""",
     ),
     (
         "map_fission_first",
@@ -348,6 +363,7 @@ def keeps_the_value(program: Program, strategy: Strategy) -> None:
 def test_a_projection_is_not_captured(name: str, body: str) -> None:
     """A variable put for `t.0` or `t.1` is told apart from every binder it comes to stand in."""
     hints = {"g": (1, 1, 1)} if name.startswith(("map_fission_", "reduce_fission_")) else {}
+    hints |= {"h": (1, 1, 0)} if name.startswith("map_fission_both") else {}
     program = parse(f"{SQUARE}def p({PARAMS}) = {body}")
     keeps_the_value(program, outermost(rule(name, hints)))
 
@@ -381,6 +397,8 @@ def parts(template: Expr) -> list[Expr]:
 KS = Param("crowd", ArrayType(I32, nat(2)))
 HINTS: dict[str, dict[str, Path]] = {
     "map_fission": {"g": (1, 1, 2)},
+    "map_fission_both": {"g": (1, 1, 2), "h": (1, 1, 1, 1)},
+    "map_fission_both_second": {"g": (1, 1, 2), "h": (1, 1, 1, 1, 1, 1, 1, 1)},
     "map_fission_first": {"g": (1, 1, 2)},
     "map_fission_second": {"g": (1, 1, 2)},
     "map_fission_zip": {"g": (1, 1, 1, 1)},

@@ -19,7 +19,7 @@ from liftpy.language.embedded.lang import (
 )
 from liftpy.networks.operators.folds import squares, total
 from liftpy.networks.operators.layouts import aligned_map, broadcast, each, ordered, reshaped
-from liftpy.networks.operators.node import Body, Node, Shape, decline, literal, operator
+from liftpy.networks.operators.node import Body, Node, decline, literal, operator
 
 
 @operator("BatchNormalization", note="at inference", orders="last")
@@ -34,44 +34,26 @@ def batch_normalization(node: Node) -> Body:
     epsilon = literal(node.attribute("epsilon"), t)
     rank = len(node.shape())
 
-    def normal(x: Any, scale: Any, bias: Any, mean: Any, var: Any) -> Any:
+    def normal(x: Any, numbers: Any) -> Any:
+        scale, bias, mean, var = numbers
         return (x - mean) / sqrt(var + epsilon) * scale + bias
 
     if node.attribute("spatial") == 0:
         decline("statistics of each element are not expressed", "spatial")
     channel = rank - 1 if node.channels_last else min(1, rank - 1)
-    return lambda x, *numbers: aligned_map(
-        normal, [(x, range(rank)), *((n, [channel]) for n in numbers)], rank
-    )
 
+    def normalized(x: Expr, numbers: Expr, first: int) -> Expr:
+        axes = range(rank - first)
+        return aligned_map(normal, [(x, axes), (numbers, [channel - first])], rank - first)
 
-def normal_weights(shape: Shape, t: ScalarType, epsilon: float) -> Body:
-    """The weights of each kernel times `scale / sqrt(var + epsilon)`, its number.
-
-    With these and `normal_biases`, a convolution has the results that the normalization of its
-    results would have: a sum of products times a number is the sum of products by weights times
-    this number.
-    """
-    number = literal(epsilon, t)
-
-    def body(weights: Any, scale: Any, var: Any) -> Any:
-        factors = zip(scale, var) >> map(lambda s, v: s / sqrt(v + number))
-        return aligned_map(
-            lambda w, factor: w * factor, [(weights, range(len(shape))), (factors, [0])], len(shape)
-        )
+    def body(x: Expr, *numbers: Expr) -> Expr:
+        if rank == 1 or node.shape()[0] != 1:
+            return normalized(x, zip(*numbers), 0)
+        stored = node.stored(node.shape())  # one image needs no map over the batch
+        image = reshaped(x, stored, stored[1:])
+        return reshaped(normalized(image, zip(*numbers), 1), stored[1:], stored)
 
     return body
-
-
-def normal_biases(t: ScalarType, epsilon: float) -> Body:
-    """`(bias - mean) * scale / sqrt(var + epsilon) + shift`; a bias that is absent is 0."""
-    number = literal(epsilon, t)
-
-    def one(scale: Any, shift: Any, mean: Any, var: Any, bias: Any = None) -> Any:
-        rest = -mean if bias is None else bias - mean
-        return rest * (scale / sqrt(var + number)) + shift
-
-    return lambda *arrays: aligned_map(one, [(array, [0]) for array in arrays], 1)
 
 
 def standardized(xs: Any, t: ScalarType, count: int, epsilon: Any) -> Any:

@@ -40,6 +40,24 @@ MAP_FISSION_ZIP = Rule(
     fmap(lambda t: f(get(0, t), get(1, t)), zipped(xs, fmap(g, xs)), "t"),
 )
 
+MAP_FISSION_BOTH = Rule(
+    "map_fission_both",
+    "fusion",
+    fmap(lambda x: f(g(x), h(x)), xs),
+    fmap(lambda t: f(get(0, t), get(1, t)), zipped(fmap(g, xs), fmap(h, xs)), "t"),
+)
+
+MAP_FISSION_BOTH_SECOND = Rule(
+    "map_fission_both_second",
+    "fusion",
+    fmap(lambda t: f(get(0, t), g(get(1, t)), h(get(1, t))), zipped(ys, xs), "t"),
+    fmap(
+        lambda t: f(get(0, t), get(0, get(1, t)), get(1, get(1, t))),
+        zipped(ys, zipped(fmap(g, xs), fmap(h, xs))),
+        "t",
+    ),
+)
+
 MAP_FISSION_FIRST = Rule(
     "map_fission_first",
     "fusion",
@@ -158,6 +176,8 @@ RULES = (
     MAP_FUSION,
     MAP_FISSION,
     MAP_FISSION_ZIP,
+    MAP_FISSION_BOTH,
+    MAP_FISSION_BOTH_SECOND,
     MAP_FISSION_FIRST,
     MAP_FISSION_SECOND,
     REDUCE_MAP_FUSION,

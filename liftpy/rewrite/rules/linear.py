@@ -3,20 +3,23 @@
 The first three laws change the order of sums, so they hold for real numbers: a linear map of a sum
 is the sum of its results, two linear maps in a row are one, and a map of the rows commutes with a
 map of the columns. They move a constant transform past a sum over channels, merge two constant
-transforms, and apply transforms to two dimensions in either order. The last law holds for any
+transforms, and apply transforms to two dimensions in either order. The next law holds for any
 function: it collects the pairs of elements at one place, so that elementwise products of channels
-become a product of two matrices for each place.
+become a product of two matrices for each place. The last law is one of real numbers again: a sum of
+products, scaled and shifted, is a sum of products with scaled factors that starts from the shifted
+value.
 """
 
 from __future__ import annotations
 
 from liftpy.ir.constraint import at_least
-from liftpy.ir.expr import Expr
+from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import nats
 from liftpy.ir.types import F32
 from liftpy.rewrite.rule import Assumption, Rule
 from liftpy.rewrite.rules.correlation import ZERO, matrix_product
 from liftpy.rewrite.rules.notation import (
+    S,
     T,
     U,
     V,
@@ -25,6 +28,7 @@ from liftpy.rewrite.rules.notation import (
     fold,
     get,
     k,
+    let,
     m,
     n,
     transpose,
@@ -38,6 +42,8 @@ add, g = unknown("h", F32), unknown("g", V)
 matrix, other = array("matrix", F32, m, n), array("other", F32, n, k)
 x, rows = array("x", F32, k), array("rows", F32, k, n)
 square, second = array("rows", F32, n, k), array("other", F32, q, k)
+start, numbers, factors = Param("z", S), array("xs", S, n), array("ys", S, n)
+shift, scale = unknown("h", S), unknown("r", S)
 lefts, rights = array("xs", T, n, k), array("ys", U, m, k)
 
 
@@ -111,9 +117,19 @@ MAPS_OF_ZIPS_INTERCHANGE = Rule(
     where=(at_least(1, n), at_least(1, m), at_least(1, k)),
 )
 
+SCALED_PRODUCTS = Rule(
+    "scaled_products",
+    "linear",
+    let(fold(unknown("f", S), start, zipped(numbers, factors), "p"), shift, "v"),
+    fold(unknown("f", S), shift(start), zipped(numbers, fmap(scale, factors, "y")), "p"),
+    assuming=(*ACCUMULATES, Assumption("scales", "r", "h")),
+    proof="polynomial",
+)
+
 RULES = (
     LINEAR_MAP_OF_SUMS,
     LINEAR_MAP_TWICE,
     LINEAR_MAPS_INTERCHANGE,
     MAPS_OF_ZIPS_INTERCHANGE,
+    SCALED_PRODUCTS,
 )

@@ -89,6 +89,11 @@ def has_lists(expr: Expr) -> bool:
     return any(lists_elements(part) for part in every_part(expr))
 
 
+def sums_in(expr: Expr) -> bool:
+    """Whether a part folds. Moved along such parts, an operation stops where it reads a fold."""
+    return has_fold_in(expr)
+
+
 def moved(leads: Predicate) -> Strategy:
     """Move `map(f)` past layouts into the map below them, along the arrays that satisfy `leads`."""
 
@@ -142,6 +147,7 @@ def inside(mapped: Map, leads: Predicate) -> Strategy:
         if rank(made.type) == 0:
             return attempt(moved(leads))(expr)
         along = has_lists if has_lists(made) else starts_from(expr)
+        along = leads if leads is sums_in else along
         return seq(at_path((1, *maker(made)), moved(along)), further(leads))(expr)
 
     return run

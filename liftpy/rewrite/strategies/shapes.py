@@ -28,7 +28,7 @@ from liftpy.primitives import (
 )
 from liftpy.primitives.places import is_indirect
 from liftpy.primitives.work import computes, is_layout, writable
-from liftpy.rewrite.strategy import Predicate, Strategy, outermost, rule, where
+from liftpy.rewrite.strategy import Predicate, Strategy, Success, outermost, rule, seq, where
 
 
 def working_map(expr: Expr) -> bool:
@@ -72,6 +72,12 @@ def renamed(expr: Expr, path: Path, name: str) -> Expr:
     own = Param(fresh(name, {p.name for p in inner.free - {param}}), param.type)
     body = substitute(inner, {param: own})
     return replace_at(expr, path, FunCall(Lambda((own,), body), let.args))
+
+
+def named_part(name: str, path: Path) -> Strategy:
+    """Introduce a `let` of this name for the part at a path."""
+    introduced = rule("let_introduction", {"v": path})
+    return seq(introduced, lambda expr: Success(renamed(expr, (), name)))
 
 
 def array_type(expr: Expr) -> ArrayType:

@@ -19,7 +19,7 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import ArrayType
-from liftpy.ir.walk import Path, at, every_part
+from liftpy.ir.walk import at, every_part
 from liftpy.primitives import Slide
 from liftpy.primitives.work import computes
 from liftpy.rewrite.rule import Rule
@@ -30,7 +30,7 @@ from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.hybrid import PARTS, whole_and_rest
 from liftpy.rewrite.strategies.outward import lets_outside, map_outside, rotated_right
 from liftpy.rewrite.strategies.remember import remembered
-from liftpy.rewrite.strategies.shapes import is_let, lets, maker, renamed, working_map
+from liftpy.rewrite.strategies.shapes import is_let, lets, maker, named_part, working_map
 from liftpy.rewrite.strategies.share import has_fold, outside_functions
 from liftpy.rewrite.strategies.stage import (
     Tiles,
@@ -261,12 +261,6 @@ def in_parts(tiling: Tiling) -> Strategy:
         return seq(at_path(place, computed), *named)(expr)
 
     return run
-
-
-def named_part(name: str, path: Path) -> Strategy:
-    """Introduce a `let` of this name for the part at a path."""
-    introduced = rule("let_introduction", {"v": path})
-    return seq(introduced, lambda expr: Success(renamed(expr, (), name)))
 
 
 def known_counts(tiling: Tiling, expr: Expr) -> tuple[int, ...] | None:

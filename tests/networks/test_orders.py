@@ -1,0 +1,199 @@
+"""The order of axes of each tensor as a choice: alternatives, copies, plans from stored times."""
+
+import itertools
+import sqlite3
+
+import numpy as np
+import pytest
+
+import liftpy as lp
+from liftpy.errors import ConstraintRefused, NetworkRefused
+from liftpy.explore.campaign.seals import seal
+from liftpy.networks.campaigns import campaign_file
+from liftpy.networks.costs import Ordered
+from liftpy.networks.executing import by_meaning, execute
+from liftpy.networks.options import Measured
+from liftpy.networks.orders import Orders, hopes
+from liftpy.networks.solver import orders as chosen_orders
+from tests.networks.models import model, node, value
+
+
+def some(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def two_convolutions():
+    """Two convolutions of one pixel: 2 channels to 4 and to 2."""
+    rng = np.random.default_rng(8)
+    return model(
+        [node("Conv", "x w1", "b", "conv1"), node("Conv", "b w2", "y", "conv2")],
+        [value("x", [1, 2, 3, 5])],
+        [value("y", [1, 2, 3, 5])],
+        w1=some(rng, 4, 2, 1, 1),
+        w2=some(rng, 2, 4, 1, 1),
+    )
+
+
+def branches():
+    """A residual, a pooling, and an operation that reads images in the declared order only."""
+    rng = np.random.default_rng(9)
+    return model(
+        [
+            node("Conv", "x w1", "a", "conv1", pads=[1, 1, 1, 1]),
+            node("MaxPool", "a", "p", "pool1", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+            node("Conv", "p w2", "c", "conv2"),
+            node("Add", "c a", "d", "add"),
+            node("GlobalAveragePool", "d", "e", "pool2"),
+            node("Flatten", "e", "y", "flatten"),
+        ],
+        [value("x", [2, 3, 3, 5])],
+        [value("y", [2, 3])],
+        w1=some(rng, 3, 3, 3, 3),
+        w2=some(rng, 3, 3, 1, 1),
+    )
+
+
+def test_all_orders_of_a_network_have_its_meaning():
+    network = lp.network(branches()).joined()
+    orders = Orders(network.graph)
+    assert [len(own) for own in orders.alternatives] == [4, 4, 8, 2]
+    x = some(np.random.default_rng(1), 2, 3, 3, 5)
+    wanted = network.evaluate([x])["y"]
+    counts = set()
+    for selection in itertools.product(*(range(len(own)) for own in orders.alternatives)):
+        graph = orders.graph_of(selection)
+        counts.add(sum(o.reorders for o in graph.operations))
+        found = execute(graph, [x], by_meaning)["y"]
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    assert counts == {0, 1, 2, 3, 4}  # copies that the operations of a selection need
+
+
+def test_the_programs_of_one_order_are_among_the_alternatives():
+    orders = Orders(lp.network(branches()).joined().graph)
+    known = {a.operation.program for own in orders.alternatives for a in own}
+    known |= {copy.program for copy in orders.copies.values()}
+    last = lp.network(branches()).channels_last().joined()
+    assert {o.program for o in last} <= known
+
+
+def test_a_network_with_channels_last_has_no_choice():
+    with pytest.raises(NetworkRefused, match="already stores images with channels last"):
+        Orders(lp.network(two_convolutions()).channels_last().graph)
+
+
+def test_orders_have_the_least_time_with_copies():
+    """As all selections, for a diamond of operations whose times are drawn."""
+    rng = np.random.default_rng(5)
+    reads = [["x"], ["a"], ["a"], ["b", "c"]]
+    stores = ["a", "b", "c", "d"]
+    options = [
+        [
+            Ordered(
+                int(rng.integers(1, 99)),
+                frozenset(zip(inputs, order, strict=False)),
+                frozenset({(output, order[-1])}),
+            )
+            for order in itertools.product((False, True), repeat=len(inputs) + 1)
+        ]
+        for inputs, output in zip(reads, stores, strict=True)
+    ]
+    copies = {(n, last): int(rng.integers(1, 30)) for n in "xabcd" for last in (False, True)}
+
+    def time(selection):
+        picked = [own[k] for own, k in zip(options, selection, strict=True)]
+        there = {("x", False), *(key for o in picked for key in o.stores)}
+        needed = {("d", False), *(key for o in picked for key in o.reads)}
+        return sum(o.time_ns for o in picked) + sum(copies[key] for key in needed - there)
+
+    every = sorted(itertools.product(*(range(len(own)) for own in options)), key=time)
+    excluded = []
+    for _ in range(3):
+        found, bound = chosen_orders(options, copies, {("x", False)}, {("d", False)}, excluded)
+        assert time(found) == bound == time(every[len(excluded)])
+        excluded.append(found)
+
+
+def stored(folder, device, program, time_ns):
+    """A campaign of one candidate, whose measured time is replaced by another one."""
+    path = campaign_file(folder, program, device)
+    lp.explore(program, 1, db=path, device=device)
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE outcome SET time_ns = ?", (time_ns,))
+        db.execute("UPDATE run SET ns = ?", (time_ns,))
+        seal(db)
+    db.close()
+
+
+@pytest.fixture(scope="module")
+def measured(device, tmp_path_factory):
+    """A folder of campaigns: conv1 is fast as declared, and conv2 with channels last."""
+    folder = tmp_path_factory.mktemp("orders")
+    network = lp.network(two_convolutions()).joined()
+    orders = Orders(network.graph)
+    first, second = (
+        {(*dict(a.reads).values(), *dict(a.stores).values()): a.operation.program for a in own}
+        for own in orders.alternatives
+    )
+    for program, time_ns in (
+        (first[False, False], 10),
+        (first[False, True], 40),
+        (second[False, False], 100),
+        (second[True, False], 10),
+        (orders.copies["b", True].program, 5),
+    ):
+        stored(folder, device, program, time_ns)
+    return network, folder
+
+
+def test_a_plan_of_mixed_orders_is_faster_than_those_of_one_order(device, measured):
+    network, folder = measured
+    assert network.plan(folder, device=device).predicted_ns == 110
+    last = lp.network(two_convolutions()).channels_last().joined()
+    assert last.plan(folder, device=device).predicted_ns == 50
+    plan = network.plan(folder, device=device, choose_orders=True)
+    assert plan.predicted_ns == 25
+    assert plan.point.proved
+    assert [o.name for o in plan.graph.operations] == ["conv1", "b/to_channels_last", "conv2"]
+    x = some(np.random.default_rng(2), 1, 2, 3, 5)
+    assert plan.check([x])["y"] < 1e-5
+
+
+def test_orders_are_chosen_under_a_limit_of_memory(device, measured):
+    """The copy is live together with the tensor that it copies."""
+    network, folder = measured
+    most = network.plan(folder, device=device, choose_orders=True).point.memory
+    plan = network.plan(folder, device=device, choose_orders=True, memory_limit=most - 1)
+    assert plan.predicted_ns == 50
+    assert plan.point.memory < most
+    with pytest.raises(ConstraintRefused, match="no plan of"):
+        network.plan(folder, device=device, choose_orders=True, memory_limit=1)
+
+
+def test_an_operation_is_explored_in_another_order_only_if_the_network_may_gain(device, measured):
+    network, folder = measured
+    orders = Orders(network.graph)
+    options = Measured([folder], device)
+
+    def unexplored(time_of):
+        found, _ = orders.choose(time_of)
+        operations = orders.graph_of(found).operations
+        return [o.name for o in operations if not options.known(o.program)]
+
+    time_of = hopes(orders, folder, device)
+    # with half of 10 ns for each convolution, and hardly anything for copies of x and y
+    assert unexplored(time_of) == ["x/to_channels_last", "conv1", "conv2", "y/to_channels_first"]
+    slow = {id(copy.program): 30 for (name, _), copy in orders.copies.items() if name in "xy"}
+    assert not unexplored(lambda program: slow.get(id(program), time_of(program)))
+
+
+def test_a_campaign_explores_orders_until_a_plan_can_gain_nothing(device, tmp_path):
+    network = lp.network(two_convolutions()).joined()
+    explored = network.explore(1, db=tmp_path / "all", device=device, choose_orders=True)
+    assert not explored.stopped
+    orders = Orders(network.graph)
+    found, _ = orders.choose(hopes(orders, tmp_path / "all", device))
+    options = Measured([tmp_path / "all"], device)
+    assert all(options.known(o.program) for o in orders.graph_of(found).operations)
+    plan = network.plan(tmp_path / "all", device=device, choose_orders=True)
+    assert plan.predicted_ns is not None
+    assert plan.check([some(np.random.default_rng(3), 1, 2, 3, 5)])["y"] < 1e-5
