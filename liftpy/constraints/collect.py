@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TypeAlias, TypeVar
 
 from liftpy.constraints.device import Device, check_extensions
-from liftpy.constraints.length import length
+from liftpy.constraints.length import length, serial_length
 from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.errors import InternalError
 from liftpy.ir.by_identity import by_identity
@@ -268,9 +268,12 @@ def asked_of_launch(
     if unrolled.names() <= foreign:
         limit = max(limit, FIXED_UNROLL_LIMIT)
     yield at_most(unrolled, limit), who
-    every = length(kernel)
-    if not follows(every.substitute(ranges), unrolled.substitute(ranges), limit):
-        yield at_most(every, CODE_LIMIT), f"{who}, all statements"
+    known = unrolled.substitute(ranges)
+    rough = serial_length(kernel)
+    if rough is None or not follows(rough.substitute(ranges), known, limit):
+        every = length(kernel)
+        if not follows(every.substitute(ranges), known, limit):
+            yield at_most(every, CODE_LIMIT), f"{who}, all statements"
 
 
 def is_straight(expr: Expr) -> bool:
