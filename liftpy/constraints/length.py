@@ -24,7 +24,7 @@ from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses, used_often
-from liftpy.ir.walk import children, with_child
+from liftpy.ir.walk import children, has_call, with_child
 from liftpy.kernels.chain import Kernel
 from liftpy.kernels.launch import demand, divided
 from liftpy.primitives import (
@@ -32,6 +32,7 @@ from liftpy.primitives import (
     AnyReduce,
     AnyReduceByIndex,
     AnyScan,
+    ByClasses,
     Layout,
     Map,
     MapGlb,
@@ -401,12 +402,12 @@ def length(kernel: Kernel) -> Nat:
 
 
 def serial_length(kernel: Kernel) -> Nat | None:
-    """An upper bound on `length`, the same for kernels that differ only in their levels.
+    """An upper bound on `length`, the same for kernels that differ only in levels or `byClasses`.
 
     It is the length of a kernel in which one work-item runs every map as a loop. This is at least
-    as long: a loop takes a statement more than a map over ids, and its body is the same. None for
-    kernels of which this is not known. In one, each work-item holds its own elements of an
-    accumulator. In the other, a map over ids has one element: a loop would be left out.
+    as long: a loop takes a statement more than a map over ids, and its body is the same. None where
+    this does not hold: if a work-item has its own elements of an accumulator, and if a map over ids
+    has a single element, because a loop would be left out.
     """
     asked = kernel.demand
     levels = (asked.glb, asked.wrg, asked.lcl)
@@ -416,13 +417,19 @@ def serial_length(kernel: Kernel) -> Nat | None:
 
 
 def serial(expr: Expr) -> Expr:
-    """The expression with a loop of one work-item in place of each parallel map."""
+    """The expression with a loop in place of each parallel map, and without `byClasses`."""
+    if not has_call(expr, *PARALLEL, ByClasses):
+        return expr
     for position, child in enumerate(children(expr)):
         if (new := serial(child)) is not child:
             expr = with_child(expr, position, new)
-    if isinstance(expr, FunCall) and isinstance(expr.fun, PARALLEL):
-        return expr.with_parts(MapSeq(expr.fun.f), expr.args)
-    return expr
+    match expr:
+        case FunCall(MapGlb() | MapWrg() | MapLcl() as fun, args):
+            return expr.with_parts(MapSeq(fun.f), args)
+        case FunCall(ByClasses(), (xs,)):
+            return xs
+        case _:
+            return expr
 
 
 @lru_cache(maxsize=1 << 12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -180,16 +181,17 @@ LEVELS = (
 
 
 def test_kernels_that_differ_in_levels_only_share_the_length_of_one_work_item() -> None:
-    texts = (f"def p(xs: [3][5][7]f32) = xs |> {maps}" for maps in LEVELS)
+    views = ("xs", "xs |> byClasses")
+    pairs = itertools.product(views, LEVELS)
+    texts = (f"def p(xs: [3][5][7]f32) = {view} |> {maps}" for view, maps in pairs)
     kernels = [kernel for text in texts for kernel in chain(lowered(text)).kernels]
     (serial,) = {serial_length(kernel) for kernel in kernels}
     assert serial is not None
-    assert [length(kernel).constant for kernel in kernels] == [3, 3, 4, 4]
+    assert [length(kernel).constant for kernel in kernels] == 2 * [3, 3, 4, 4]
     assert serial.constant == 5
 
 
-def test_a_divided_accumulator_and_one_work_item_have_no_serial_length() -> None:
-    """A work-item has all of what it divides, and a loop of one iteration is no loop."""
+def test_a_map_over_one_id_has_no_serial_length() -> None:
     one = lowered("def p(xs: [1][5]f32) = xs |> mapGlb(1, mapGlb(0, x => x + 1))")
     assert [serial_length(kernel) for kernel in chain(one).kernels] == [None]
 
