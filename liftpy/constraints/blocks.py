@@ -59,7 +59,6 @@ class Blocks:
         self.shared: set[Term] = set()
         self.shapes: set[int] = set()
         self.unrolled_counters: set[str] = set()
-        self.conditions: set[Names] = set()
         self.begin()
 
     def begin(self) -> None:
@@ -69,6 +68,22 @@ class Blocks:
         """
         self.frames = [Frame()]
         self.number = 0
+        self.single: set[Term] = set()
+        self.single_shapes: set[int] = set()
+        self.undecided: set[Names] = set()
+
+    @property
+    def has_met_later_shared(self) -> bool:
+        """Whether another pass over the kernel would count differently.
+
+        It does if a term was read before it, or one of its shape, was shared, or if a choice was
+        read before it was known that unrolled loops decide it.
+        """
+        return not (
+            self.single.isdisjoint(self.shared)
+            and self.single_shapes.isdisjoint(self.shapes)
+            and not any(names <= self.unrolled_counters for names in self.undecided)
+        )
 
     @property
     def frame(self) -> Frame:
@@ -127,8 +142,6 @@ class Blocks:
             if count > MOST_READINGS:
                 self.frame.each = self.frame.each + count
                 return
-            if part.condition is not None:
-                self.conditions.add(counters_of(part.condition))
             if self.is_decided(part):
                 self.choose_by_counters(reading, lanes, alternatives)
                 continue
@@ -149,13 +162,13 @@ class Blocks:
 
     def is_decided(self, term: Term) -> bool:
         """Whether a term is a choice whose condition has a known value in each unrolled block."""
-        known = self.unrolled_counters
-        return term.condition is not None and counters_of(term.condition) <= known
-
-    @property
-    def has_decided_choices(self) -> bool:
-        """Whether another pass over the kernel would find choices that unrolling decides."""
-        return any(names and names <= self.unrolled_counters for names in self.conditions)
+        if term.condition is None:
+            return False
+        names = counters_of(term.condition)
+        if names <= self.unrolled_counters:
+            return True
+        self.undecided.add(names)
+        return False
 
     def choose_by_counters(
         self, choice: Reading, lanes: Lanes, alternatives: dict[Reading, Frame]
@@ -204,9 +217,14 @@ class Blocks:
 
     def is_shared(self, term: Term) -> bool:
         """Whether a term, which may differ in other iterations of a loop, is held in a variable."""
-        return term in self.shared or (
-            not term.stable and bool(term.parts) and term.shape in self.shapes
-        )
+        if term in self.shared:
+            return True
+        if not term.stable and term.parts:
+            if term.shape in self.shapes:
+                return True
+            self.single_shapes.add(term.shape)
+        self.single.add(term)
+        return False
 
     def fold_lanes(self, term: Term, times: Nat) -> None:
         """Count folds over lanes: variables for the vector or two factors, and repeated steps."""
@@ -250,7 +268,10 @@ class Blocks:
 
     def block_of(self, term: Term, block: str) -> str:
         """The block in which a term is computed: if held, where all that it reads is known."""
-        if not (term.stable and term in self.shared):
+        if not term.stable:
+            return block
+        if term not in self.shared:
+            self.single.add(term)
             return block
         return next((f.counter for f in reversed(self.frames) if f.counter in term.names), "")
 

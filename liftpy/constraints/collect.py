@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TypeAlias, TypeVar
 
 from liftpy.constraints.device import Device, check_extensions
-from liftpy.constraints.length import length
+from liftpy.constraints.length import length, serial_length
 from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.errors import InternalError
 from liftpy.ir.by_identity import by_identity
@@ -36,7 +36,7 @@ from liftpy.ir.types import (
     components,
     size_bytes,
 )
-from liftpy.ir.walk import children, every_part, scalars_in, top_down
+from liftpy.ir.walk import children, every_part, has_call, scalars_in, top_down
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.primitives import (
     AnyIterate,
@@ -263,19 +263,17 @@ def asked_of_launch(
     who = f"code size of kernel {kernel.name}"
     unrolled = statements(kernel.body)
     limit = UNROLL_LIMIT * (1 + held_values(kernel.body))
-    if any(is_straight(e) for e in every_part(kernel.body)):
+    if has_call(kernel.body, MapSeqUnroll):
         limit += min(unrolled.terms.get((), 0), FIXED_UNROLL_LIMIT)
     if unrolled.names() <= foreign:
         limit = max(limit, FIXED_UNROLL_LIMIT)
     yield at_most(unrolled, limit), who
-    every = length(kernel)
-    if not follows(every.substitute(ranges), unrolled.substitute(ranges), limit):
-        yield at_most(every, CODE_LIMIT), f"{who}, all statements"
-
-
-def is_straight(expr: Expr) -> bool:
-    """Whether an expression is a map that is written out, one copy of its body per element."""
-    return isinstance(expr, FunCall) and isinstance(expr.fun, MapSeqUnroll)
+    known = unrolled.substitute(ranges)
+    rough = serial_length(kernel)
+    if rough is None or not follows(rough.substitute(ranges), known, limit):
+        every = length(kernel)
+        if not follows(every.substitute(ranges), known, limit):
+            yield at_most(every, CODE_LIMIT), f"{who}, all statements"
 
 
 def sizes_of(body: Expr) -> frozenset[str]:
@@ -287,6 +285,8 @@ def sizes_of(body: Expr) -> frozenset[str]:
 
 def held_values(body: Expr) -> int:
     """How many values a kernel names and stores in local memory; each has code of its own."""
+    if not has_call(body, ToLocal):
+        return 0
     lets = (e for e in every_part(body) if isinstance(e, FunCall) and isinstance(e.fun, Lambda))
     stored = (arg for let in lets for arg in let.args if isinstance(arg, FunCall))
     return sum(isinstance(value.fun, ToLocal) for value in stored)
@@ -340,6 +340,9 @@ def largest(over: Monomial, under: Monomial) -> Fraction | None:
     return most
 
 
+PRIVATE = (AnyReduce, AnyScan, AnyIterate, SlideSeq, ToPrivate, MapSeqUnroll)
+"""What has values in private memory, or is written out."""
+
 Held: TypeAlias = frozenset[Param]
 NONE: Held = frozenset()
 
@@ -357,6 +360,8 @@ def statements(expr: Expr, held: Held = NONE, *, ends_step: bool = False) -> Nat
     takes up to twice as many. Each loop counts once, though the emitter may make up to three
     versions of it, `loops/unswitch.py`.)
     """
+    if not has_call(expr, *PRIVATE):
+        return ZERO
     if not isinstance(expr, FunCall):
         return sum_of(statements(child, held) for child in children(expr))
     own = ZERO
@@ -454,6 +459,8 @@ def values(t: Type) -> Nat:
 
 def lanes(step: Expr) -> Nat:
     """The width of the vectors that a step splits into the scalars it returns; 1 if none."""
+    if not has_call(step, AsScalar):
+        return ONE
     widths = {
         t.element.width
         for part in every_part(step)

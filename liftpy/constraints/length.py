@@ -19,18 +19,20 @@ from liftpy.errors import InternalError
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Literal, Param, Tuple
 from liftpy.ir.function import Function, Lambda, UserFun
-from liftpy.ir.nat import ZERO, Nat, NatLike, nat, var
+from liftpy.ir.nat import ONE, ZERO, Nat, NatLike, nat, var
 from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses, used_often
+from liftpy.ir.walk import children, has_call, with_child
 from liftpy.kernels.chain import Kernel
-from liftpy.kernels.launch import Demand, demand, divided
+from liftpy.kernels.launch import demand, divided
 from liftpy.primitives import (
     AnyIterate,
     AnyReduce,
     AnyReduceByIndex,
     AnyScan,
+    ByClasses,
     Layout,
     Map,
     MapGlb,
@@ -47,6 +49,7 @@ from liftpy.primitives import (
     ToGlobal,
     ToLocal,
 )
+from liftpy.primitives.levels import PARALLEL
 from liftpy.primitives.map import array_of
 from liftpy.primitives.output import through
 from liftpy.primitives.work import computes
@@ -57,22 +60,22 @@ Env: TypeAlias = dict[Param, Value]
 class Length(Blocks):
     """The statements of a kernel, counted by following the emitter."""
 
-    def __init__(self, demanded: Demand) -> None:
+    def __init__(self, kernel: Expr) -> None:
         super().__init__()
         self.read.hold = self.variable
         self.read.compare = self.compared
-        self.demand = demanded
+        self.kernel = kernel
 
     def compared(self, count: NatLike) -> None:
         """Count variables that hold comparisons."""
         self.frame.each = self.frame.each + count
 
-    def statements(self, body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
-        """The number of statements of a kernel."""
+    def statements(self, reads: tuple[Param, ...], writes: Param) -> Nat:
+        """The number of statements of the kernel."""
         self.begin()
         env: Env = {p: self.memory(p.type, "load", p.name) for p in reads}
         dest = self.memory(writes.type, "global", writes.name)
-        self.generate(body, {**env, writes: dest}, dest)
+        self.generate(self.kernel, {**env, writes: dest}, dest)
         return self.frame.total()
 
     # --- values ---
@@ -348,7 +351,7 @@ class Length(Blocks):
         """The loop of a map."""
         match fun:
             case MapGlb() | MapWrg() | MapLcl():
-                lengths = self.demand.extents(type(fun))[fun.dim]
+                lengths = demand(self.kernel).extents(type(fun))[fun.dim]
                 self.open(length, body, looped=length != lengths[0], over_ids=True)
             case _:
                 self.sequential(length, body, unroll=unroll or isinstance(fun, MapSeqUnroll))
@@ -398,13 +401,44 @@ def length(kernel: Kernel) -> Nat:
     return _length(kernel.body, kernel.reads, kernel.writes)
 
 
+def serial_length(kernel: Kernel) -> Nat | None:
+    """An upper bound on `length`, the same for kernels that differ only in levels or `byClasses`.
+
+    It is the length of a kernel in which one work-item runs every map as a loop. This is at least
+    as long: a loop takes a statement more than a map over ids, and its body is the same. None where
+    this does not hold: if a work-item has its own elements of an accumulator, and if a map over ids
+    has a single element, because a loop would be left out.
+    """
+    asked = kernel.demand
+    levels = (asked.glb, asked.wrg, asked.lcl)
+    if asked.divided or any(ONE in extents for level in levels for extents in level.values()):
+        return None
+    return _length(serial(kernel.body), kernel.reads, kernel.writes)
+
+
+def serial(expr: Expr) -> Expr:
+    """The expression with a loop in place of each parallel map, and without `byClasses`."""
+    if not has_call(expr, *PARALLEL, ByClasses):
+        return expr
+    for position, child in enumerate(children(expr)):
+        if (new := serial(child)) is not child:
+            expr = with_child(expr, position, new)
+    match expr:
+        case FunCall(MapGlb() | MapWrg() | MapLcl() as fun, args):
+            return expr.with_parts(MapSeq(fun.f), args)
+        case FunCall(ByClasses(), (xs,)):
+            return xs
+        case _:
+            return expr
+
+
 @lru_cache(maxsize=1 << 12)
 def _length(body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
     """`length`, cached: skeletons of a program share many kernels, and devices share all."""
-    found = Length(demand(body))
-    every = found.statements(body, reads, writes)
+    found = Length(body)
+    every = found.statements(reads, writes)
     # A value that a later statement mentions again is held in a variable in earlier statements too,
     # because these follow it in the next iteration of a loop. Which choices are decided is known
     # once all loops that are unrolled are.
-    again = found.shared or found.has_decided_choices
-    return found.statements(body, reads, writes) if again else every
+    again = found.has_met_later_shared
+    return found.statements(reads, writes) if again else every

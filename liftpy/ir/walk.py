@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
+from functools import lru_cache
 from operator import is_
 from typing import Any, TypeAlias
 
 from liftpy.errors import InternalError
+from liftpy.ir.by_identity import by_identity
 from liftpy.ir.call import FunCall, call
 from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Function, Lambda, UserFun
@@ -146,6 +148,31 @@ def bottom_up(expr: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
     for position, child in enumerate(children(expr)):
         yield from bottom_up(child, (*path, position))
     yield path, expr
+
+
+def has_call(expr: Expr, *kinds: type) -> bool:
+    """Whether a function of one of these classes is called in an expression.
+
+    Traversals that look for such calls skip the parts that have none. Expressions share most of
+    their parts, so the classes that are called in a part are cached.
+    """
+    return has_kind(called(expr), kinds)
+
+
+@by_identity(1 << 15)
+def called(expr: Expr) -> frozenset[type]:
+    """The classes of all functions that are called in an expression."""
+    inside = {called(part) for part in children(expr)}
+    known = inside.pop() if len(inside) == 1 else frozenset[type]().union(*inside)
+    if not isinstance(expr, FunCall) or expr.fun.__class__ in known:
+        return known
+    return known | {expr.fun.__class__}
+
+
+@lru_cache(maxsize=1 << 13)
+def has_kind(known: frozenset[type], kinds: tuple[type, ...]) -> bool:
+    """Whether one of some classes is one of `kinds`, or derived from one."""
+    return any(issubclass(kind, kinds) for kind in known)
 
 
 def height(expr: Expr) -> int:

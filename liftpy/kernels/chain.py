@@ -19,7 +19,7 @@ from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ZERO, Nat, nat
 from liftpy.ir.primitive import function_of
 from liftpy.ir.types import ArrayType, Type, size_bytes
-from liftpy.ir.walk import bound_names, children, every_part, lambda_of, with_child
+from liftpy.ir.walk import bound_names, children, every_part, has_call, lambda_of, with_child
 from liftpy.kernels.launch import Demand, check_in_place, demand
 from liftpy.primitives import Drop, IterateSeq, Join, ReduceInPlace, Take, ToGlobal, ToStreamed
 from liftpy.primitives.dialects import LoweredProgram
@@ -363,6 +363,8 @@ class _Cutter:
 
     def cut(self, expr: Expr) -> Expr:
         """The expression over buffers; the kernels that fill them are recorded in order."""
+        if not has_call(expr, ToGlobal, IterateSeq, ReduceInPlace, Lambda):
+            return expr
         if is_iteration(expr):
             return self.steps(expr, stored=True)
         if is_in_passes(expr):
@@ -413,6 +415,8 @@ class _Cutter:
 
     def hoist(self, expr: Expr, bound: frozenset[Param]) -> Expr:
         """Cut `toGlobal`s that depend on no bound variable; the others stay in their kernel."""
+        if not has_call(expr, ToGlobal):
+            return expr
         if (
             isinstance(expr, FunCall)
             and isinstance(expr.fun, ToGlobal)

@@ -17,7 +17,7 @@ from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ONE, ZERO, Nat
 from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.types import size_bytes
-from liftpy.ir.walk import children
+from liftpy.ir.walk import children, has_call
 from liftpy.primitives import (
     AnyIterate,
     AnyMap,
@@ -265,6 +265,8 @@ def writers(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
 
 def staged(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
     """`writers` of the parts that an expression stages in local memory."""
+    if not has_call(expr, ToLocal):
+        return
     if isinstance(expr, FunCall) and isinstance(expr.fun, ToLocal):
         yield from writers(expr, above)
         return
@@ -277,6 +279,8 @@ def own_values(expr: Expr, *, is_stored: bool) -> Iterator[FunCall]:
 
     A `toGlobal` around a value that is stored in shared memory anyway (`is_stored`) does not count.
     """
+    if not has_call(expr, ToGlobal):
+        return
     match expr:
         case Tuple(elements):
             for e in elements:
@@ -311,6 +315,8 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
     accumulator. So does a reduction from whose result another one continues.
     """
     total = ZERO
+    if not has_call(expr, AnyReduce, AnyIterate, AnyScan, SlideSeq, ToPrivate):
+        return total
     if not isinstance(expr, FunCall):
         for child in children(expr):
             total = total + private_bytes(child)
@@ -349,6 +355,8 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
 
 def _check_storage(expr: Expr, levels: tuple[type[Primitive], ...], who: str) -> None:
     """Check that memory of a level is written only by work-items that share it."""
+    if not has_call(expr, *levels):
+        return
     for child in children(expr):
         if isinstance(child, FunCall) and isinstance(child.fun, levels):
             raise _not_shared(who, child.fun)

@@ -18,7 +18,7 @@ from liftpy.ir.function import UserFun
 from liftpy.ir.place import asker
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.program import Program
-from liftpy.ir.walk import children, top_down
+from liftpy.ir.walk import children, every_part, top_down
 from liftpy.primitives import (
     PRIMITIVES,
     At,
@@ -44,17 +44,25 @@ class LoweredProgram(Program):
     """
 
     def __post_init__(self) -> None:
-        for path, part in top_down(self.body.body):
-            if not isinstance(part, FunCall) or not isinstance(part.fun, Algorithmic):
-                continue
-            if not isinstance(part.fun, Map) or works(part.fun.f.body):
-                who, forms = asker(self, path), lowered_forms(part.fun)
-                raise TypeRefused(f"{who} has no loop or parallel level: lower it to {forms}")
+        body = self.body.body
+        if not any(unlowered(part) for part in every_part(body)):
+            return
+        path, fun = next((p, fun) for p, part in top_down(body) if (fun := unlowered(part)))
+        who, forms = asker(self, path), lowered_forms(fun)
+        raise TypeRefused(f"{who} has no loop or parallel level: lower it to {forms}")
 
     @classmethod
     def of(cls, program: Program) -> LoweredProgram:
         """`program` as a lowered program; TypeRefused if it is not lowered."""
         return cls(program.name, program.body, program.constants, program.spans)
+
+
+def unlowered(expr: Expr) -> Algorithmic | None:
+    """The primitive that an expression calls, if it computes and has neither loop nor level."""
+    fun = expr.fun if isinstance(expr, FunCall) else None
+    if not isinstance(fun, Algorithmic) or (isinstance(fun, Map) and not works(fun.f.body)):
+        return None
+    return fun
 
 
 def works(expr: Expr) -> bool:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from liftpy.ir.call import FunCall
 from liftpy.ir.function import Lambda
-from liftpy.ir.walk import every_part
+from liftpy.ir.walk import has_call
 from liftpy.primitives.lowered import MapGlb, MapLcl, MapWrg
 
 #: A parallel level: the class of the map, and its dimension.
@@ -55,5 +54,4 @@ def misplaced(level: Level, above: Sequence[Level]) -> str | None:
 
 def has_levels(f: Lambda) -> bool:
     """Whether a function contains parallel maps."""
-    parts = every_part(f.body)
-    return any(isinstance(part, FunCall) and isinstance(part.fun, PARALLEL) for part in parts)
+    return has_call(f.body, *PARALLEL)

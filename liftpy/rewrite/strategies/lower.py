@@ -10,7 +10,7 @@ from liftpy.ir.expr import Expr, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import ArrayType
-from liftpy.ir.walk import Path, at, every_part, top_down
+from liftpy.ir.walk import Path, at, every_part, has_call, top_down
 from liftpy.primitives import (
     AnyIterate,
     AnyReduce,
@@ -96,6 +96,8 @@ def store_inner_scans() -> Strategy:
     """
 
     def run(expr: Expr) -> Result:
+        if not has_call(expr, Scan, ReduceByIndex, Iterate):
+            return Success(expr)
         for path, part in top_down(expr):
             if not isinstance(part, FunCall) or isinstance(part.fun, MemoryPrimitive):
                 continue

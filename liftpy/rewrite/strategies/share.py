@@ -16,8 +16,8 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.types import ArrayType, Type, VectorType
-from liftpy.ir.walk import Path, at, children, every_part
-from liftpy.primitives import Map, ToGlobal, Zip
+from liftpy.ir.walk import Path, at, children, every_part, has_call
+from liftpy.primitives import Map, Reduce, ToGlobal, Zip
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.shapes import (
     body_of,
@@ -90,7 +90,7 @@ def invariant(expr: Expr, around: tuple[frozenset[Param], ...] = ()) -> Iterator
 
 def has_fold_in(expr: Expr) -> bool:
     """Whether an expression contains a reduction."""
-    return any(is_reduce(part) for part in every_part(expr))
+    return has_call(expr, Reduce) and any(is_reduce(part) for part in every_part(expr))
 
 
 def store_folds(result: Path, lower: Strategy) -> Strategy:
