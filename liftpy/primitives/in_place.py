@@ -13,14 +13,14 @@ from liftpy.primitives.lowered import MemoryPrimitive
 from liftpy.primitives.reduce import AnyReduce
 from liftpy.primitives.scan import AnyScan
 
-STATEMENTS = (MemoryPrimitive, AnyReduce, AnyIterate, AnyScan, At)
+STATEMENTS = (MemoryPrimitive, AnyReduce, AnyReduceByIndex, AnyIterate, AnyScan, At)
 """The primitives whose calls have statements of their own, before the one that reads the result."""
 
 
 def is_pure(expr: Expr) -> bool:
     """Whether an expression can be computed element by element where it is read."""
     parts = (part.fun for part in every_part(expr) if isinstance(part, FunCall))
-    return not any(isinstance(fun, (*STATEMENTS, AnyReduceByIndex)) for fun in parts)
+    return not any(isinstance(fun, STATEMENTS) for fun in parts)
 
 
 def rereads(step: Lambda, kind: type[AnyReduce]) -> bool:
