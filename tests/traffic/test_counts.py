@@ -141,6 +141,10 @@ def test_oclgrind_executes_what_the_loop_ir_does():
     assert not [*differing(candidates, [inputs(program) for program, *_ in FORMS])]
 
 
+#: What it loads for an element depends on data; the loop IR counts both branches.
+BY_DATA = {"pool/argmaxback"}
+
+
 @pytest.mark.oclgrind
 def test_the_counts_of_every_workload_are_those_of_its_loop_ir():
     """By any family that applies. Where the loop IR is only counted, what is loaded is 0."""
@@ -150,7 +154,8 @@ def test_the_counts_of_every_workload_are_those_of_its_loop_ir():
         program = lp.workload(small(name))
         of = (c for f in families for c in drawn(program, GPU, f, some, by_definition))
         candidates.append(next(of))
-    assert not [*differing(candidates, [case(name)[1] for name in SIZED])]
+    fixed = [(c, case(n)[1]) for n, c in zip(SIZED, candidates, strict=True) if n not in BY_DATA]
+    assert not [*differing(*zip(*fixed, strict=True))]
     for candidate in candidates:
         assert modelled(candidate) == before_passes(candidate, ASSUMED), candidate.label
 
