@@ -341,7 +341,7 @@ def largest(over: Monomial, under: Monomial) -> Fraction | None:
 
 
 PRIVATE = (AnyReduce, AnyScan, AnyIterate, SlideSeq, ToPrivate, MapSeqUnroll)
-"""What has values in private memory, or is written out."""
+"""The primitives with values in private memory, or whose function is written out."""
 
 Held: TypeAlias = frozenset[Param]
 NONE: Held = frozenset()

@@ -124,7 +124,8 @@ def pool_counts(
     variant: one of FORWARD for the maximum or the sum of windows, or of BACKWARD for the gradient
         of the maximum from a mask of each window.
     mask: whether the variant also computes, holds and stores the mask that BACKWARD reads. The
-        source has no counts for this: it is a comparison of each element that `reduce` reads.
+        source has no counts for this; here it takes as many instructions as `reduce`, because it
+        compares each element that `reduce` reads.
 
     TypeRefused for an unknown variant, and for a mask with `split` or a gradient.
 

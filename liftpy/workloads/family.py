@@ -41,10 +41,10 @@ class Family:
     """Programs of any sizes: `matmul/64x48x80`. A name without sizes means the first of `listed`.
 
     `letters` name the sizes, and `summary` is a format string over them. `make` takes the program's
-    name and the sizes, `flops` the sizes. A name may end with one of the `layouts` (`:nchw`), which
-    `make` takes as `layout`, and one of the `types` (`:f16`) of images in memory, which it takes as
-    `stored`; the default is the first. It may also end with one of the `epilogues` (`:relu`), which
-    `make` takes as `epilogue`; the default is none.
+    name and the sizes, `flops` the sizes. A name may end with options, in any order: one of the
+    `layouts` (`:nchw`), which `make` takes as `layout`, one of the `types` (`:f16`) of images in
+    memory, which it takes as `stored`, and one of the `epilogues` (`:relu`), which it takes as
+    `epilogue`. The default is the first layout, the first type, and no epilogue.
     """
 
     name: str
