@@ -82,7 +82,7 @@ def test_a_network_with_channels_last_has_no_choice():
 
 
 def test_orders_have_the_least_time_with_copies():
-    """As all selections, for a diamond of operations whose times are drawn."""
+    """The same as by trying every selection, for four operations with random times."""
     rng = np.random.default_rng(5)
     reads = [["x"], ["a"], ["a"], ["b", "c"]]
     stores = ["a", "b", "c", "d"]

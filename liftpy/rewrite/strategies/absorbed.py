@@ -1,4 +1,4 @@
-"""Scaled and shifted sums of constant factors as sums of other constant factors.
+"""Scaled and shifted sums of products with constants, as sums of products with others.
 
     map(map(k -> scale(k) * reduce(add, z, products with k) + shift(k)))
 
