@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from liftpy.errors import TypeRefused
+from liftpy.workloads.windows import Axis
 
 Variant: TypeAlias = Literal["direct", "im2col", "expansion", "split", "vadd", "col2im"]
 
@@ -112,7 +113,7 @@ class PoolTile:
     def out(self) -> tuple[int, int]:
         """The numbers of rows and columns of windows."""
         sizes = zip(self.image, self.window, self.stride, strict=True)
-        rows, columns = ((image - window) // stride + 1 for image, window, stride in sizes)
+        rows, columns = (Axis(image, window, stride).count for image, window, stride in sizes)
         return rows, columns
 
 
