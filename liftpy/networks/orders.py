@@ -8,6 +8,7 @@ memory like any other. Orders are chosen by the measured times of all of these.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -277,9 +278,12 @@ def planned_in_orders(
     proved = False
     for _ in range(CHOICES):
         found = orders.choose(time_of, excluded)
+        if found is None:  # all were tried, or the solver's effort has ended
+            proved = len(excluded) == math.prod(map(len, orders.alternatives))
+            break
         reached = None if best is None else best.point.time_ns
-        proved = found is None or (reached is not None and found[1] >= reached)
-        if found is None or proved:
+        proved = reached is not None and found[1] >= reached
+        if proved:
             break
         excluded.append(found[0])
         try:

@@ -158,6 +158,18 @@ def test_a_plan_of_mixed_orders_is_faster_than_those_of_one_order(device, measur
     assert plan.check([x])["y"] < 1e-5
 
 
+def test_a_plan_is_not_proved_if_the_solver_finds_no_other_orders(device, measured, monkeypatch):
+    network, folder = measured
+    choose = Orders.choose
+
+    def once(self, time_of, excluded=()):
+        return None if excluded else choose(self, lambda _: 0, excluded)
+
+    monkeypatch.setattr(Orders, "choose", once)
+    plan = network.plan(folder, device=device, choose_orders=True)
+    assert not plan.point.proved
+
+
 def test_orders_are_chosen_under_a_limit_of_memory(device, measured):
     """The copy is live together with the tensor that it copies."""
     network, folder = measured
