@@ -49,7 +49,7 @@ def order(stride: int, variants: tuple[Variant, ...] = FORWARD) -> str:
 
 
 def masks() -> str:
-    """How many times as many cycles a variant takes with a mask."""
+    """For two variants, the cycles with a mask divided by those without one."""
     found = {v: cycles(LARGEST, v, mask=True) / cycles(LARGEST, v) for v in ("direct", "im2col")}
     return ", ".join(f"{v} {n:.1f} times as many" for v, n in found.items())
 
@@ -90,7 +90,7 @@ CLAIMS: dict[str, tuple[str, str, Callable[[], str]]] = {
 
 def claims(names: list[str]) -> Iterator[str]:
     """The claims of the source with what the model finds, in Markdown."""
-    yield "| claim | of | source | model |"
+    yield "| claim | about | source | model |"
     yield f"|{' --- |' * 4}"
     for name in names:
         of, said, found = CLAIMS[name]
@@ -128,7 +128,7 @@ def by_stride() -> Iterator[str]:
 def main() -> None:
     """Prints the tables in Markdown."""
     parser = argparse.ArgumentParser(description="counts of pooling")
-    parser.add_argument("--claim", choices=CLAIMS, help="print this claim of the source only")
+    parser.add_argument("--claim", choices=CLAIMS, help="print only this claim of the source")
     given = parser.parse_args()
     if given.claim:
         print(*claims([given.claim]), sep="\n")

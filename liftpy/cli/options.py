@@ -152,7 +152,7 @@ ChooseOrdersFlag = Annotated[
     bool,
     typer.Option(
         "--choose-orders",
-        help="Choose the order of each image of a model, as declared or channels last, by the "
+        help="Choose the order of each image of a model, as declared or channels last, by "
         "measured times (docs/networks.md).",
     ),
 ]

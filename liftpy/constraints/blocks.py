@@ -76,8 +76,8 @@ class Blocks:
     def has_met_later_shared(self) -> bool:
         """Whether another pass over the kernel would count differently.
 
-        It does if a term was read before it, or one of its shape, was shared, or if a choice was
-        read before it was known that unrolled loops decide it.
+        It would if a term was read before it (or another term of its shape) was shared, or if a
+        choice was read before it was known that unrolled loops decide it.
         """
         return not (
             self.single.isdisjoint(self.shared)

@@ -341,7 +341,7 @@ def largest(over: Monomial, under: Monomial) -> Fraction | None:
 
 
 PRIVATE = (AnyReduce, AnyScan, AnyIterate, SlideSeq, ToPrivate, MapSeqUnroll)
-"""What has values in private memory, or is written out."""
+"""The primitives with values in private memory, or whose function is written out."""
 
 Held: TypeAlias = frozenset[Param]
 NONE: Held = frozenset()
@@ -406,7 +406,7 @@ def statements(expr: Expr, held: Held = NONE, *, ends_step: bool = False) -> Nat
 
 
 def in_registers(expr: Expr, held: Held = NONE) -> Nat:
-    """`statements` of a value that is stored in private memory: maps that compute it repeat."""
+    """`statements` of a value in private memory: what its maps do, they do for each element."""
     match expr:
         case FunCall(AnyReduce()):
             return statements(expr, held)

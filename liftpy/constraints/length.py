@@ -404,10 +404,10 @@ def length(kernel: Kernel) -> Nat:
 def serial_length(kernel: Kernel) -> Nat | None:
     """An upper bound on `length`, the same for kernels that differ only in levels or `byClasses`.
 
-    It is the length of a kernel in which one work-item runs every map as a loop. This is at least
-    as long: a loop takes a statement more than a map over ids, and its body is the same. None where
-    this does not hold: if a work-item has its own elements of an accumulator, and if a map over ids
-    has a single element, because a loop would be left out.
+    It is the length of a kernel in which one work-item runs every map as a loop. Such a kernel is
+    at least as long: a loop takes one statement more than a map over ids, and its body is the same.
+    None where this does not hold: if a work-item has its own elements of an accumulator, or if a
+    map over ids has a single element, because the loop would be left out.
     """
     asked = kernel.demand
     levels = (asked.glb, asked.wrg, asked.lcl)

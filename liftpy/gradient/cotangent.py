@@ -50,7 +50,7 @@ def float_leaves(t: Type) -> Iterator[tuple[Leaf, Type]]:
 
 
 def other_leaves(t: Type) -> Iterator[Leaf]:
-    """The positions of a type's largest components without floating-point numbers."""
+    """The positions of a type's components without floating-point numbers, the largest of each."""
     if not has_floats(t):
         yield ()
         return

@@ -133,8 +133,8 @@ def converted_back(expr: FunCall, ct: Expr, scope: Scope) -> Expr | None:
 def changes(expr: Expr, scope: Scope, leaf: Leaf = ()) -> bool:
     """Whether an integer or a truth value depends on a variable whose cotangent is wanted.
 
-    leaf: the position of the component that is meant, in a tuple or an array of tuples. A component
-        of an element that is itself an integer does not depend on the others.
+    leaf: the position of this component in a tuple, or in the elements of an array of tuples. An
+        integer component of an element does not depend on the element's other components.
     """
     match expr:
         case FunCall(ScalarOp(), args):

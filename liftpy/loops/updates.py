@@ -89,8 +89,8 @@ def check_own(
 ) -> None:
     """Check that a block reads an element of memories only if it stores it, and before it does.
 
-    The statements of a pass of another fold in the block were checked with that pass: it may
-    continue from what an earlier pass has stored.
+    Statements in the block that belong to a pass of another fold were checked with that pass, which
+    may read what an earlier pass has stored.
     """
     found = list(statements)
     stores = [s.target if isinstance(s, Assign) else None for s in found]

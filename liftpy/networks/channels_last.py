@@ -206,7 +206,7 @@ class Reordering:
 
 
 def reordering(source: Tensor, name: str, to: str, called: str, order: str) -> Operation:
-    """The operation of a name that stores a tensor, called `name`, in an order, as `to`.
+    """The operation `called`, which stores the tensor `name` in an order, as `to`.
 
     `source` is the tensor in the order that the model declares.
     """

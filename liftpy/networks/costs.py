@@ -33,7 +33,7 @@ Stored = tuple[str, bool]
 
 @dataclass(frozen=True)
 class Ordered:
-    """An operation for certain orders of its tensors: nanoseconds, what it reads and stores."""
+    """An operation for certain orders of its tensors: its time, what it reads and stores."""
 
     time_ns: int
     reads: frozenset[Stored]

@@ -6,9 +6,9 @@ residuals, other arrays of the same number of elements. Layouts and padding befo
 it, too. The program is that of the last node, with the expressions of the others in place of its
 parameters, so a space of it decides what is stored.
 
-What scales and shifts sums of products with constants, such as a batch normalization after a
-convolution, becomes part of these constants by proved rules (`rewrite/strategies/absorbed.py`). The
-new constants are `let`s of the program, which are computed once.
+An operation that scales and shifts sums of products with constants, such as a batch normalization
+after a convolution, is folded into these constants by proved rules
+(`rewrite/strategies/absorbed.py`). The new constants are `let`s of the program, computed once.
 """
 
 from __future__ import annotations
@@ -291,7 +291,7 @@ class Composing:
     def is_moderate(
         self, expr: Expr, params: Mapping[str, Param], named: Sequence[tuple[Param, Expr]]
     ) -> bool:
-        """Whether new constants are finite, and are not the old ones scaled by above `STEEPEST`.
+        """Whether new constants are finite, and the old ones are scaled by at most `STEEPEST`.
 
         `expr` begins with their lets, and `named` are those that it reads. A variance near 0 makes
         a factor so large that scaling the constants changes what is rounded.
@@ -330,7 +330,7 @@ class Composing:
 
 
 def evaluated(expr: Expr, values: Mapping[Param, NDArray[Any]]) -> NDArray[Any]:
-    """The array that an expression means, for these values of its variables."""
+    """The value of an expression, for these values of its variables."""
     params = sorted(expr.free, key=lambda p: p.name)
     with np.errstate(all="ignore"):
         return np.asarray(evaluate(Lambda(tuple(params), expr), *(values[p] for p in params)))

@@ -177,9 +177,9 @@ class Network:
         `db` is a folder, with a campaign's file for each program; other models share it. `samples`
         is the most candidates of each program, and `time_limit`, in seconds, ends this call: the
         same call continues. `told` is called with each turn of a program. With `choose_orders`,
-        operations are also explored for the other order of their images, where a plan that chooses
-        these orders may gain by it (docs/networks.md). `settings` are those of
-        `lp.explore` that apply to all programs, such as `search`, `families` or `tolerance`.
+        operations are also explored with their images in the other order, where this could make a
+        plan faster (docs/networks.md). `settings` are those of `lp.explore` that apply to all
+        programs, such as `search`, `families` or `tolerance`.
 
         The result has for each program its campaign, its best time and its share of the network.
         Raises NothingMeasured if no operation has a correct candidate, StoreRefused if `db` is a

@@ -8,6 +8,7 @@ memory like any other. Orders are chosen by the measured times of all of these.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from liftpy.constraints.device import Device
-from liftpy.errors import ConstraintRefused, NetworkRefused
+from liftpy.errors import ConstraintRefused, InternalError, NetworkRefused
 from liftpy.explore.exploring import SAMPLES
 from liftpy.ir.program import Program
 from liftpy.networks.campaigns import NetworkCampaign, campaign_file, explore_network
@@ -39,10 +40,10 @@ UNMEASURED = 10**12
 """The time in ns that stands for an operation that was not measured: it is chosen last."""
 
 HOPED = 0.5
-"""The part of the least time in other orders that an operation is expected to take at best."""
+"""The fraction of its least time in other orders that an operation may take at best."""
 
 HOPED_RATE = 100
-"""The bytes per ns that a copy is expected to move at best."""
+"""The bytes per ns that a copy may move at best."""
 
 ROUNDS = 8
 """The most choices of orders whose operations are explored."""
@@ -183,7 +184,7 @@ class Orders:
     def choose(
         self, time_of: Callable[[Program], int], excluded: Sequence[tuple[int, ...]] = ()
     ) -> tuple[tuple[int, ...], int] | None:
-        """The alternatives of least time by position, and a lower bound of the time in ns."""
+        """The alternatives of least total time, by position, and a lower bound of it in ns."""
 
         def cost(operation: Operation) -> int:
             return 0 if operation.program is None else time_of(operation.program)
@@ -259,8 +260,8 @@ def planned_in_orders(
 ) -> Planned:
     """The fastest plan within a limit of device memory, with the order of each tensor chosen.
 
-    Choices of orders are tried in the order of their least times, which bound the plans from below,
-    until no other choice can have a faster plan.
+    Choices of orders are tried from the least total time upwards. This time bounds their plans from
+    below, so it ends when no other choice can have a faster plan, or after `CHOICES`.
     """
     orders = Orders(graph)
     times: dict[int, int] = {}
@@ -277,9 +278,12 @@ def planned_in_orders(
     proved = False
     for _ in range(CHOICES):
         found = orders.choose(time_of, excluded)
+        if found is None:  # all were tried, or the solver's effort has ended
+            proved = len(excluded) == math.prod(map(len, orders.alternatives))
+            break
         reached = None if best is None else best.point.time_ns
-        proved = found is None or (reached is not None and found[1] >= reached)
-        if found is None or proved:
+        proved = reached is not None and found[1] >= reached
+        if proved:
             break
         excluded.append(found[0])
         try:
@@ -293,7 +297,7 @@ def planned_in_orders(
         if best is None or best.point.time_ns is None or made.point.time_ns < best.point.time_ns:
             best = made
     if best is None:
-        raise refused or ConstraintRefused(f"{graph.name} has no plan")
+        raise refused or InternalError(f"no orders were found for {graph.name}")
     return replace(best, point=replace(best.point, proved=best.point.proved and proved))
 
 
@@ -307,11 +311,11 @@ def explore_in_orders(
     began: float | None = None,
     **settings: Any,
 ) -> NetworkCampaign:
-    """Explores operations in the orders of which a plan could gain; see `Network.explore`.
+    """Explores operations in the orders that could make a plan faster; see `Network.explore`.
 
-    In each round, the orders of least time are sought as if each operation that was not explored
-    took `HOPED` of its least time in other orders, and the operations in these orders are explored.
-    It ends when all of them have been.
+    Each round chooses the orders with the least total time, assuming that an unexplored operation
+    takes `HOPED` of its least time in other orders, and explores the operations in these orders.
+    It ends when all of them have been explored, or after `ROUNDS`.
     """
     orders = Orders(graph)
     target = device if isinstance(device, Device) else find_device(device)

@@ -224,7 +224,7 @@ def runs_in(program: Program) -> tuple[Sequence[Run], ...] | None:
 
 
 def may_be_parts(program: Program) -> bool:
-    """Whether a program needs no kernels where its inputs or results are parts of other tensors."""
+    """Whether a program may need no kernel, since its inputs or results may be parts of others."""
     runs = runs_in(program)
     if runs is None:
         return False

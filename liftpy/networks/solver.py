@@ -169,11 +169,11 @@ def orders(
     needed: Collection[Stored],
     excluded: Sequence[tuple[int, ...]] = (),
 ) -> tuple[tuple[int, ...], int] | None:
-    """One option of each operation, by position, of least time with the copies that it needs.
+    """One option of each operation, by position, with the least total time, copies included.
 
     The second result is a lower bound of this time in nanoseconds. A tensor in an order is `given`,
-    stored by an operation, or a copy, which takes its time of `copies`; `needed` are read at the
-    end. None if all selections are `excluded`.
+    stored by an operation, or made by a copy, whose time is in `copies`; those in `needed` are read
+    at the end. None if all selections are `excluded`.
     """
     model: Any = cp_model.CpModel()
     chosen = [[model.new_bool_var("") for _ in own] for own in options]

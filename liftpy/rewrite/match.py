@@ -442,7 +442,7 @@ def assume_exact(assumption: Assumption, found: Bindings) -> None:
 
 
 def assume_scaling(assumption: Assumption, found: Bindings) -> None:
-    """Find the function that is the multiple in a function of one number."""
+    """Find the part of a function that multiplies its argument by a constant."""
     r = scaling(found.functions[str(assumption.value)])
     if r is None:
         raise MismatchError(f"{assumption.value} is not a multiple of its argument and a constant")

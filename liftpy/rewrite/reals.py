@@ -84,7 +84,7 @@ def atom(expr: Expr) -> Sum:
 
 
 def reciprocal(divisor: Expr) -> Expr:
-    """1 divided by an expression; that it is not 0 is assumed, as of every divisor."""
+    """1 divided by an expression, which is assumed not to be 0, like every divisor."""
     return FunCall(ScalarOp("/"), (Literal(1.0, divisor.type), divisor))
 
 
@@ -145,7 +145,7 @@ def inverted(divisor: Sum) -> Sum | None:
     return {Product(power=frozenset(power.items())): 1 / number}
 
 
-# --- functions of one number that are a multiple of it and a constant ----------------------------
+# --- functions that multiply their argument by a constant, and add one ---------------------------
 
 
 def scaling(h: Lambda) -> Lambda | None:
@@ -174,7 +174,7 @@ def fresh_names(names: str, expr: Expr) -> Iterator[str]:
 
 
 def scaled(expr: Expr, x: Param) -> Expr | None:
-    """The part of a sum that is a multiple of `x`; None if there is none, or no law finds it."""
+    """The summand of an expression that is a multiple of `x`; None if no law finds one."""
     match expr:
         case Param():
             return x if expr == x else None

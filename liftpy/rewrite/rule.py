@@ -77,10 +77,10 @@ class Assumption:
 
     `adds(f)` says that `f` adds its arguments, `accumulates(f)` that it adds the product of a pair
     to its first argument. `scales`, `rescales` and `keeps` are laws of a function `r` that the left
-    side does not mention. `h` is a constant and a multiple of its argument, which is `r`; from what
-    `k` accumulated from `e` for one parameter, `r` makes what it accumulates for another. Each of
-    the five is an `equation`, decided by the laws of real numbers (rewrite/reals.py), which also
-    find each `r`.
+    side does not mention. `scales(r, h)` says that `h` adds a constant to `r` of its argument, a
+    multiple of it. In the others, `r` turns what `k` accumulated from `e` for one parameter into
+    what it accumulates for another. Each of the five is an `equation`, decided by the laws of real
+    numbers (rewrite/reals.py), which also find each `r`.
 
     `exact(h, g)` says that `h` computes in f32 what `g` does in i32, without rounding. Ranges of
     types decide it, and give `h` and the bound of the results (rewrite/exactness.py).

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from liftpy.errors import TypeRefused
+from liftpy.workloads.windows import Axis
 
 Variant: TypeAlias = Literal["direct", "im2col", "expansion", "split", "vadd", "col2im"]
 
@@ -112,7 +113,7 @@ class PoolTile:
     def out(self) -> tuple[int, int]:
         """The numbers of rows and columns of windows."""
         sizes = zip(self.image, self.window, self.stride, strict=True)
-        rows, columns = ((image - window) // stride + 1 for image, window, stride in sizes)
+        rows, columns = (Axis(image, window, stride).count for image, window, stride in sizes)
         return rows, columns
 
 
@@ -124,7 +125,8 @@ def pool_counts(
     variant: one of FORWARD for the maximum or the sum of windows, or of BACKWARD for the gradient
         of the maximum from a mask of each window.
     mask: whether the variant also computes, holds and stores the mask that BACKWARD reads. The
-        source has no counts for this: it is a comparison of each element that `reduce` reads.
+        source has no counts for this; here it takes as many instructions as `reduce`, because it
+        compares each element that `reduce` reads.
 
     TypeRefused for an unknown variant, and for a mask with `split` or a gradient.
 

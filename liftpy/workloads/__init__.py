@@ -67,12 +67,13 @@ def workloads() -> tuple[Workload, ...]:
 @entry("lp.workload")
 def workload(name: str) -> Program:
     """The built-in program of this name; UnknownName, with the known names, if there is none."""
-    head, _, rest = name.partition("/")
+    path, colon, options = name.partition(":")
+    head, _, rest = path.partition("/")
     if head not in FAMILIES:
         variant, _, rest = rest.partition("/")
         head = f"{head}/{variant}"
     if head in FAMILIES:
-        return FAMILIES[head].program(rest)
+        return FAMILIES[head].program(f"{rest}{colon}{options}")
     head = head.removesuffix("/")
     near = difflib.get_close_matches(name, [w.name for w in workloads()], n=3, cutoff=0.5)
     near = near or difflib.get_close_matches(head, list(FAMILIES), n=3, cutoff=0.5)

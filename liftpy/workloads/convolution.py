@@ -23,13 +23,14 @@ from liftpy.language.embedded.lang import (
     map2d,
     map3d,
     mul,
+    pad2d,
     reduce,
     split,
     transpose,
     zip,
 )
 from liftpy.workloads.family import Family, define
-from liftpy.workloads.windows import ONCE, extent, windows
+from liftpy.workloads.windows import ONCE, Axis, axes_of, windows
 
 Layout: TypeAlias = Literal["nhwc", "nchw"]
 """The layouts of images in memory: channels innermost or outermost."""
@@ -73,16 +74,16 @@ class Convolution:
             raise TypeRefused(message)
 
     @property
-    def extent(self) -> tuple[int, int]:
-        """The number of rows and columns that a window spans."""
-        return extent(self.kernel, self.dilation)
+    def axes(self) -> tuple[Axis, Axis]:
+        """The rows and columns of the input, with their windows."""
+        image = self.height, self.width
+        return axes_of(image, self.kernel, self.stride, self.padding, self.dilation)
 
     @property
     def out(self) -> tuple[int, int]:
         """The number of rows and columns of the output."""
-        top, bottom, left, right = self.padding
-        rows = (self.height + top + bottom - self.extent[0]) // self.stride[0] + 1
-        return rows, (self.width + left + right - self.extent[1]) // self.stride[1] + 1
+        rows, columns = self.axes
+        return rows.count, columns.count
 
     @property
     def flops(self) -> int:
@@ -131,8 +132,7 @@ class Convolution:
 
 def windows_of(layer: Convolution, x: Expr) -> Expr:
     """The dilated windows of the padded input: `[outH][outW][Kh][Kw][C]`."""
-    image = layer.channels_last(x)
-    return windows(image, layer.kernel, layer.stride, layer.dilation, layer.padding)
+    return windows(layer.channels_last(x) >> pad2d(*layer.padding), *layer.axes)
 
 
 def convolution(layer: Convolution, name: str = "convolution") -> Program:

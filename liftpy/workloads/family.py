@@ -41,10 +41,10 @@ class Family:
     """Programs of any sizes: `matmul/64x48x80`. A name without sizes means the first of `listed`.
 
     `letters` name the sizes, and `summary` is a format string over them. `make` takes the program's
-    name and the sizes, `flops` the sizes. A name may end with one of the `layouts` (`:nchw`), which
-    `make` takes as `layout`, and one of the `types` (`:f16`) of images in memory, which it takes as
-    `stored`; the default is the first. It may also end with one of the `epilogues` (`:relu`), which
-    `make` takes as `epilogue`; the default is none.
+    name and the sizes, `flops` the sizes. A name may end with options, in any order: one of the
+    `layouts` (`:nchw`), which `make` takes as `layout`, one of the `types` (`:f16`) of images in
+    memory, which it takes as `stored`, and one of the `epilogues` (`:relu`), which it takes as
+    `epilogue`. The default is the first layout, the first type, and no epilogue.
     """
 
     name: str
@@ -87,12 +87,13 @@ class Family:
         if len(sizes) != len(self.letters):
             many = "s" if len(self.letters) > 1 else ""
             meaning = self.summary.format(**{letter: letter for letter in self.letters})
-            message = (
-                f"no built-in program '{self.name}/{rest}': {self.form} ({meaning}) takes "
-                f"{len(self.letters)} positive whole number{many}, as in "
-                f"{self.workload(self.listed[0]).name}"
+            example = self.workload(self.listed[0]).name
+            why = refused_option(text, *kinds) or (
+                f"takes {len(self.letters)} positive whole number{many}, as in {example}"
             )
-            raise UnknownName(message)
+            raise UnknownName(
+                f"no built-in program '{self.name}/{rest}': {self.form} ({meaning}) {why}"
+            )
         chosen = {"layout": layout, "epilogue": epilogue, "stored": stored}
         chosen = {option: word for option, word in chosen.items() if word}
         name = "_".join([self.name, "x".join(map(str, sizes)), *chosen.values()])
@@ -118,6 +119,16 @@ def options_of(rest: str, *kinds: tuple[str, ...]) -> tuple[str, ...]:
         if not colon or kind is None:
             return (rest, *chosen)
         rest, chosen[kind] = before, word
+
+
+def refused_option(text: str, *kinds: tuple[str, ...]) -> str:
+    """Why the last option in what `options_of` leaves is none; "" if no text follows a colon."""
+    _, colon, word = text.rpartition(":")
+    if not colon:
+        return ""
+    if any(word in options for options in kinds):
+        return f"takes one option of each kind, and ':{word}' is a second one"
+    return f"has no option ':{word}'{', only those in brackets' if any(kinds) else ''}"
 
 
 SIZES = re.compile(r"[1-9]\d*(x[1-9]\d*)*", re.ASCII)

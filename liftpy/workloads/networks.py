@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from liftpy.errors import UnknownName
 from liftpy.ir.program import Program
 from liftpy.workloads.convolution import EPILOGUES, LAYOUTS, Convolution, convolution, same
-from liftpy.workloads.family import Workload, options_of, written
+from liftpy.workloads.family import Workload, options_of, refused_option, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,9 @@ class Network:
         text, layout, epilogue = options_of(rest, LAYOUTS, EPILOGUES)
         number = int(text) if text.isdecimal() else next(iter(self.layers)) if not text else -1
         if number not in self.layers:
-            message = (
-                f"no built-in program '{self.name}/{rest}': "
-                f"{self.form} has layers {', '.join(map(str, self.layers))}"
-            )
-            raise UnknownName(message)
+            known = f"has layers {', '.join(map(str, self.layers))}"
+            why = refused_option(text, LAYOUTS, EPILOGUES) or known
+            raise UnknownName(f"no built-in program '{self.name}/{rest}': {self.form} {why}")
         layer = self.layers[number]
         words = [self.name, str(number)]
         if layout == "nchw":

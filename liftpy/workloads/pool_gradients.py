@@ -12,7 +12,6 @@ from liftpy.language.embedded.lang import (
     Section,
     add,
     equal,
-    generate,
     iota,
     join,
     map,
@@ -30,24 +29,32 @@ from liftpy.language.embedded.lang import (
     zip,
 )
 from liftpy.workloads.family import Family, define
-from liftpy.workloads.pooling import LEAST, Pooling, family, largest, pooled, square
+from liftpy.workloads.pooling import (
+    LEAST,
+    Pooling,
+    family,
+    for_each_place,
+    largest,
+    pooled,
+    square,
+)
 
 NONE, ONE = Literal(0.0, F32), Literal(1.0, F32)
 
 Ties: TypeAlias = Callable[[Expr, Expr, int], Expr]
-"""The mask of a window's elements, from these, the largest of them, and their number."""
+"""The mask of a window, from its elements, the largest of them, and their number."""
 
 
 def every_one(xs: Expr, best: Expr, _count: int) -> Expr:
     """1 for each element that equals the largest."""
-    return xs >> map(lambda x: select(x < best, NONE, ONE))
+    return xs >> map(lambda x: select(equal(x, best), ONE, NONE))
 
 
 def first_one(xs: Expr, best: Expr, count: int) -> Expr:
     """1 for the first element that equals the largest, 0 elsewhere."""
     places = iota(count)
     smallest = reduce(minimum, count)
-    first = zip(xs, places) >> map(lambda x, i: select(x < best, count, i)) >> smallest
+    first = zip(xs, places) >> map(lambda x, i: select(equal(x, best), i, count)) >> smallest
     return places >> map(lambda i: select(equal(i, first), ONE, NONE))
 
 
@@ -126,7 +133,10 @@ def from_mask(layer: Pooling, name: str) -> Program:
 
 
 def from_argmax(layer: Pooling, name: str) -> Program:
-    """The gradient with respect to the image, from the places of the maxima and cotangents."""
+    """The gradient with respect to the image, from the cotangents of the maxima and their places.
+
+    TypeRefused if a window has more places than a u8 has values.
+    """
 
     def plane(places: Expr, d: Expr) -> Expr:
         def of_place(k: Expr) -> Expr:
@@ -136,7 +146,7 @@ def from_argmax(layer: Pooling, name: str) -> Program:
 
             return zip(places, d) >> map(lambda row, ds: zip(row, ds) >> map(here))
 
-        by_place = generate(layer.places, of_place, U8) >> split(layer.window[1])
+        by_place = for_each_place(layer, of_place) >> split(layer.window[1])
         return layer.all_in_memory(added(layer, by_place), 2 + layer.deep)
 
     return define(

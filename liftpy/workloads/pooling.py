@@ -16,22 +16,20 @@ from liftpy.language.embedded.lang import (
     add,
     array_type,
     convert,
-    full,
     generate,
     join,
     map,
     map2d,
     maximum,
-    pad,
+    pad2d,
     reduce,
     select,
-    slide,
     sqrt,
     transpose,
     zip,
 )
 from liftpy.workloads.family import Family, define
-from liftpy.workloads.windows import ONCE, every, extent, windows
+from liftpy.workloads.windows import ONCE, Axis, axes_of, padding_around, windows
 
 LEAST = float("-inf")
 
@@ -49,7 +47,7 @@ TYPES: dict[str, ScalarType] = {t.name: t for t in (F32, F16, BINARY16)}
 WITHIN_U8 = 256
 
 Per: TypeAlias = Callable[..., Expr]
-"""A function of the elements of a window of one channel."""
+"""A function of an element of each of several arrays, or of the elements of a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +55,10 @@ class Pooling:
     """The sizes of a pooling layer.
 
     `padding` is top, bottom, left, right. Elements of a window are `dilation` apart. With `ceil`,
-    windows that begin inside the padded image, before its padding at the end, may end outside.
+    a last window that begins before the padding at the end may end outside the padded image.
     `layout` is that of the input and the result: `nhwc` is `[height][width][channels]`, `nchw` is
-    `[channels][height][width]`, and `nc1hwc0` is `[blocks][height][width][16]`, in which channels
-    fill up the last block. `stored` is the type of elements in memory.
+    `[channels][height][width]`, and `nc1hwc0` is `[blocks][height][width][16]`; channels that do
+    not exist fill the last block. `stored` is the type of elements in memory.
 
     >>> from liftpy.workloads.pooling import Pooling
     >>> Pooling(3, 8, 8, (3, 3), (2, 2)).out, Pooling(3, 8, 8, (3, 3), (2, 2), ceil=True).out
@@ -79,32 +77,21 @@ class Pooling:
     stored: ScalarType = F32
 
     @property
-    def around(self) -> tuple[int, int, int, int]:
-        """The padding, and in ceil mode what the last windows read beyond it."""
-        top, bottom, left, right = self.padding
-        return top, bottom + self.beyond(0), left, right + self.beyond(1)
+    def axes(self) -> tuple[Axis, Axis]:
+        """The rows and columns of the image, with their windows."""
+        image = self.height, self.width
+        return axes_of(image, self.window, self.stride, self.padding, self.dilation, ceil=self.ceil)
 
-    def beyond(self, axis: int) -> int:
-        """The elements between the end of the padded image and that of the last window."""
-        if not self.ceil:
-            return 0
-        span, step = extent(self.window, self.dilation)[axis], self.stride[axis]
-        before, after = self.padding[2 * axis : 2 * axis + 2]
-        inside = before + (self.height, self.width)[axis]
-        last = -(-(inside + after - span) // step) * step
-        while last >= inside:
-            last -= step
-        return max(0, last + span - inside - after)
+    @property
+    def around(self) -> tuple[int, int, int, int]:
+        """The padding, and in ceil mode what the last windows read after it."""
+        return padding_around(*self.axes)
 
     @property
     def out(self) -> tuple[int, int]:
         """The number of rows and columns of the result."""
-        top, bottom, left, right = self.around
-        rows, columns = extent(self.window, self.dilation)
-        return (
-            (self.height + top + bottom - rows) // self.stride[0] + 1,
-            (self.width + left + right - columns) // self.stride[1] + 1,
-        )
+        rows, columns = self.axes
+        return rows.count, columns.count
 
     @property
     def places(self) -> int:
@@ -149,23 +136,23 @@ class Pooling:
         return self.each(f, found >> transpose() if self.deep else found, *elements)
 
     def windows(self, plane: Expr, edge: float) -> Expr:
-        """The windows of a plane: `[outH][outW][Kh][Kw]a`."""
-        return windows(plane, self.window, self.stride, self.dilation, self.around, edge)
+        """The windows of a plane that is padded with `edge`: `[outH][outW][Kh][Kw]a`."""
+        return windows(plane >> pad2d(*self.around, edge), *self.axes)
 
     def number(self, x: Expr) -> Expr:
-        """An element as f32."""
+        """An element as an f32."""
         return x if self.stored == F32 else convert(x, F32)
 
     def in_memory(self, x: Expr) -> Expr:
-        """A number of f32 in the type in memory."""
+        """An f32 in the type of elements in memory."""
         return x if self.stored == F32 else convert(x, self.stored)
 
     def all_numbers(self, xs: Expr, rank: int) -> Expr:
-        """The elements of an array of a rank as f32."""
+        """The elements of an array of a rank, each as an f32."""
         return xs if self.stored == F32 else xs >> under(rank, map(self.number))
 
     def all_in_memory(self, xs: Expr, rank: int) -> Expr:
-        """The numbers of an array of a rank in the type in memory."""
+        """The f32 elements of an array of a rank in the type of elements in memory."""
         return xs if self.stored == F32 else xs >> under(rank, map(self.in_memory))
 
 
@@ -205,9 +192,9 @@ def largest(layer: Pooling, x: Expr) -> Expr:
 
 
 def average(layer: Pooling, x: Expr) -> Expr:
-    """The mean of each channel of each window, with the zeros of the padding.
+    """The mean of each channel of each window; padding counts as zeros.
 
-    What a window reads beyond the padding, in ceil mode, does not count.
+    What a window reads after the padding, in ceil mode, does not count.
     """
     if layer.around != layer.padding:
         return mean(layer, x, padded=True)
@@ -226,20 +213,9 @@ def inside(layer: Pooling, x: Expr) -> Expr:
 def mean(layer: Pooling, x: Expr, *, padded: bool) -> Expr:
     """The mean of the elements of each window that are in the image, or in the padded image."""
 
-    def counts(axis: int, length: int) -> Expr:
-        before, after = layer.padding[2 * axis : 2 * axis + 2]
-        beyond = layer.beyond(axis)
-        if padded:
-            length, before, after = length + before + after, 0, 0
-        ones = full(length, Literal(1.0, F32)) >> pad(before, after + beyond, 0.0)
-        reads = ones >> slide(extent(layer.window, layer.dilation)[axis], layer.stride[axis])
-        if layer.dilation[axis] > 1:
-            reads = reads >> map(every(layer.dilation[axis]))
-        return reads >> map(reduce(add, 0))
-
     def divided(sums: Expr) -> Expr:
-        columns = counts(1, layer.width)
-        return zip(sums, counts(0, layer.height)) >> map(
+        rows, columns = (axis.counts(F32, padded=padded) for axis in layer.axes)
+        return zip(sums, rows) >> map(
             lambda row, many: (
                 zip(row, columns)
                 >> map(
@@ -262,16 +238,24 @@ def norm(layer: Pooling, x: Expr) -> Expr:
     return fold(layer, x, of_channel, 0.0)
 
 
+def for_each_place(layer: Pooling, f: Callable[[Expr], Expr]) -> Expr:
+    """The array of `f` of each place in a window, in the order of the places, which are u8.
+
+    TypeRefused if a window has more places than a u8 has values.
+    """
+    if layer.places > WITHIN_U8:
+        what = f"places in windows of {layer.window[0]}x{layer.window[1]} are not stored as u8"
+        why = f"a window has {layer.places} places, and a u8 has {WITHIN_U8} values"
+        raise TypeRefused(f"{what}\n  {why}\n  use windows of at most {WITHIN_U8} elements")
+    return generate(layer.places, f, U8)
+
+
 def argmax(layer: Pooling, x: Expr) -> Expr:
     """The largest element of each channel of each window, and its first place in the window.
 
     TypeRefused if a window has more places than a u8 has values.
     """
-    if layer.places > WITHIN_U8:
-        what = f"the places in windows of {layer.window[0]}x{layer.window[1]} are not stored as u8"
-        why = f"a window has {layer.places} places, and a u8 has {WITHIN_U8} values"
-        raise TypeRefused(f"{what}\n  {why}\n  use windows of at most {WITHIN_U8} elements")
-    places = generate(layer.places, lambda i: i, U8)
+    places = for_each_place(layer, lambda place: place)
 
     def larger(best: Expr, x: Expr) -> Expr:
         return Tuple((select(best[0] < x[0], x[0], best[0]), select(best[0] < x[0], x[1], best[1])))

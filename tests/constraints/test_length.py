@@ -197,7 +197,7 @@ def test_a_map_over_one_id_has_no_serial_length() -> None:
 
 
 def test_the_skeletons_of_a_space_share_few_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The space has 171 kernels, and their code differs in what is padded only."""
+    """The space has 171 kernels, and their code differs only in what is padded."""
     passes: list[Length] = []
     count = Length.statements
 

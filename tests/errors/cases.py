@@ -260,7 +260,10 @@ CASES |= {
     "pooling_counts_of_no_variant": lambda _: pool_counts(PoolTile((5, 5)), "gather"),
     "pooling_counts_with_another_mask": lambda _: pool_counts(PoolTile((5, 5)), "vadd", mask=True),
 }
-CASES["places_that_a_u8_cannot_hold"] = lambda _: lp.workload("pool/argmax/19x17x1x17x1")
+CASES |= {
+    f"places_that_a_u8_cannot_hold{of}": lambda _, name=name: lp.workload(f"{name}/19x17x1x17x1")
+    for of, name in (("", "pool/argmax"), ("_in_a_gradient", "pool/argmaxback"))
+}
 CASES["convolution_in_groups_of_another_size"] = lambda _: Convolution(3, 8, 8, 4, (3, 3), groups=2)
 
 

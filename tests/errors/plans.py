@@ -18,7 +18,7 @@ from liftpy.networks.plan_file import FORMAT, HEADER, MAGIC
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.resident import Place, Resident
 from liftpy.opencl.session import Session
-from tests.networks.models import model, node, value
+from tests.networks.models import convolutional, model, node, value
 
 Case = Callable[[Path], object]
 
@@ -114,6 +114,9 @@ class Tensor:
 CASES: dict[str, Case] = {
     "plan_run_on_an_array_of_another_device": lambda _: plan().run([Tensor()]),
     "plan_beyond_the_memory_limit": lambda _: network().plan(memory_limit=8),
+    "plan_of_orders_that_are_chosen_already": lambda _: (
+        lp.network(convolutional()).channels_last().plan(choose_orders=True)
+    ),
     "plan_that_is_another_file": lambda f: loaded(f, bad=lambda _: b"GIF89a"),
     "plan_of_another_format": lambda f: loaded(f, bad=lambda d: sealed(d[44:], 7)),
     "plan_that_is_cut_off": lambda f: loaded(f, bad=lambda d: d[:-1]),

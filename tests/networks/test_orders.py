@@ -82,7 +82,7 @@ def test_a_network_with_channels_last_has_no_choice():
 
 
 def test_orders_have_the_least_time_with_copies():
-    """As all selections, for a diamond of operations whose times are drawn."""
+    """The same as by trying every selection, for four operations with random times."""
     rng = np.random.default_rng(5)
     reads = [["x"], ["a"], ["a"], ["b", "c"]]
     stores = ["a", "b", "c", "d"]
@@ -156,6 +156,18 @@ def test_a_plan_of_mixed_orders_is_faster_than_those_of_one_order(device, measur
     assert [o.name for o in plan.graph.operations] == ["conv1", "b/to_channels_last", "conv2"]
     x = some(np.random.default_rng(2), 1, 2, 3, 5)
     assert plan.check([x])["y"] < 1e-5
+
+
+def test_a_plan_is_not_proved_if_the_solver_finds_no_other_orders(device, measured, monkeypatch):
+    network, folder = measured
+    choose = Orders.choose
+
+    def once(self, time_of, excluded=()):
+        return None if excluded else choose(self, lambda _: 0, excluded)
+
+    monkeypatch.setattr(Orders, "choose", once)
+    plan = network.plan(folder, device=device, choose_orders=True)
+    assert not plan.point.proved
 
 
 def test_orders_are_chosen_under_a_limit_of_memory(device, measured):

@@ -90,6 +90,12 @@ def test_a_name_without_sizes_has_the_first_that_is_listed(name: str) -> None:
     assert workload(name) == workload(FAMILIES[name].workloads()[0].name)
 
 
+def test_options_are_in_any_order_with_or_without_sizes() -> None:
+    sizes = "112x112x64x3x2"
+    names = [f"pool/max{end}" for end in (":f16:nchw", ":nchw:f16", f"/{sizes}:f16:nchw")]
+    assert {workload(name) for name in names} == {workload(f"pool/max/{sizes}:nchw:f16")}
+
+
 @pytest.mark.parametrize("name", SIZED)
 def test_sizes_in_the_name_are_those_of_the_program(name: str) -> None:
     """The small sizes are all distinct in their places, so none is taken for another."""
@@ -117,6 +123,8 @@ REFUSED = {
     "another form of digits": "dot/٣",
     "an unknown layout": "vgg16/7:chwn",
     "a layout of what has none": "dot/64:nchw",
+    "an unknown type": "pool/max/9x9x3x3x2:nchw:f64",
+    "two layouts": "pool/max/9x9x3x3x2:nchw:f16:nc1hwc0",
 }
 
 

@@ -115,7 +115,7 @@ class Compiler:
 
 
 def started(setup: Setup, _: Tell) -> Callable[[Request], Answer]:
-    """A compiler's answers. Its first objects stay alive: no collection scans them again."""
+    """The function that answers requests. Its first objects stay alive: no need to scan them."""
     compiler = Compiler(setup)
     gc.collect()
     gc.freeze()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from liftpy.ir.types import FLOATS, integer_range
 from liftpy.language.embedded.lang import (
     absolute,
     add,
-    full,
     join,
     map,  # noqa: A004
     map2d,
@@ -21,12 +20,10 @@ from liftpy.language.embedded.lang import (
     pad,
     power,
     reduce,
-    slide,
-    slide2d_rect,
     transpose,
     zip,  # noqa: A004
 )
-from liftpy.networks.operators.layouts import each, every, folded, reshaped
+from liftpy.networks.operators.layouts import each, folded, reshaped
 from liftpy.networks.operators.node import Body, Node, Shape, decline, least, literal, operator
 from liftpy.workloads.convolution import (
     Convolution,
@@ -34,55 +31,14 @@ from liftpy.workloads.convolution import (
     convolved_by_channel,
     convolved_in_groups,
 )
+from liftpy.workloads.windows import Axis, padding_around, windows
 
 
-@dataclass(frozen=True)
-class Windows:
-    """The windows of an operator in each spatial dimension, with `auto_pad` resolved.
+def windows_of(node: Node, kernel: Sequence[int] | None = None) -> tuple[Axis, Axis]:
+    """The rows and columns of a node's images, with the windows that its attributes describe.
 
-    `beyond` is how far the last window reaches past the padded end, with `ceil_mode`.
+    `auto_pad` is resolved. Images of one dimension have one row.
     """
-
-    kernel: Shape
-    stride: Shape
-    dilation: Shape
-    before: Shape
-    after: Shape
-    beyond: Shape
-
-    def as_plane(self) -> Windows:
-        """The windows of one dimension, as those of a plane of one row."""
-        if len(self.kernel) != 1:
-            return self
-        return Windows(
-            (1, *self.kernel),
-            (1, *self.stride),
-            (1, *self.dilation),
-            (0, *self.before),
-            (0, *self.after),
-            (0, *self.beyond),
-        )
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        """The rows and columns that a window spans."""
-        rows, columns = (d * (k - 1) + 1 for d, k in zip_equal(self.dilation, self.kernel))
-        return rows, columns
-
-    @property
-    def padding(self) -> tuple[int, int, int, int]:
-        """Rows and columns around a plane: top, bottom, left, right."""
-        bottom, right = (a + b for a, b in zip_equal(self.after, self.beyond))
-        return self.before[0], bottom, self.before[1], right
-
-
-def zip_equal(*several: Sequence[int]) -> list[tuple[int, ...]]:
-    """Python's `zip` of sequences of one length; the word `zip` is the language's here."""
-    return [tuple(one[k] for one in several) for k in range(len(several[0]))]
-
-
-def windows_of(node: Node, kernel: Sequence[int] | None = None) -> Windows:
-    """The windows that the attributes of a node describe."""
     spatial = node.shape()[2:]
     rank = len(spatial)
     if rank not in {1, 2}:
@@ -91,39 +47,27 @@ def windows_of(node: Node, kernel: Sequence[int] | None = None) -> Windows:
     stride = [int(s) for s in node.attribute("strides") or [1] * rank]
     dilation = [int(d) for d in node.attribute("dilations") or [1] * rank]
     pads = [int(p) for p in node.attribute("pads") or [0] * (2 * rank)]
-    before, after, beyond = pads[:rank], pads[rank:], [0] * rank
     if min(pads) < 0:
         decline("negative padding is not expressed", "pads")
     auto = node.attribute("auto_pad") or "NOTSET"
+    ceil = bool(node.attribute("ceil_mode"))
+    axes: list[Axis] = []
     for k in range(rank):
-        extent = dilation[k] * (size[k] - 1) + 1
+        axis = Axis(spatial[k], size[k], stride[k], pads[k], pads[rank + k], dilation[k], ceil)
         if auto == "VALID":
-            before[k] = after[k] = 0
+            axis = replace(axis, before=0, after=0)
         elif auto != "NOTSET":
             count = -(-spatial[k] // stride[k])
-            total = max(0, (count - 1) * stride[k] + extent - spatial[k])
+            total = max(0, (count - 1) * stride[k] + axis.span - spatial[k])
             small, large = total // 2, total - total // 2
-            before[k], after[k] = (small, large) if auto == "SAME_UPPER" else (large, small)
-        room = spatial[k] + before[k] + after[k] - extent
-        if node.attribute("ceil_mode") and room % stride[k]:
-            count = -(-room // stride[k]) + 1
-            if (count - 1) * stride[k] < spatial[k] + before[k]:  # it begins inside
-                beyond[k] = stride[k] - room % stride[k]
-    found = Windows(*map_tuples(size, stride, dilation, before, after, beyond))
-    counts = tuple(
-        (n + b + a + e - (d * (s - 1) + 1)) // t + 1
-        for n, b, a, e, d, s, t in zip_equal(
-            spatial, found.before, found.after, found.beyond, dilation, size, stride
-        )
-    )
+            before, after = (small, large) if auto == "SAME_UPPER" else (large, small)
+            axis = replace(axis, before=before, after=after)
+        axes.append(axis)
+    counts = tuple(axis.count for axis in axes)
     if counts != node.result_shape[2:]:
         decline(f"{counts} windows fit, but the result has shape {node.result_shape}", "pads")
-    return found
-
-
-def map_tuples(*several: Sequence[int]) -> list[Shape]:
-    """Lists as tuples."""
-    return [tuple(one) for one in several]
+    rows, columns = axes if rank == 2 else (Axis(1, 1), *axes)
+    return rows, columns
 
 
 def as_images(x: Expr, shape: Shape) -> tuple[Expr, Shape]:
@@ -162,17 +106,17 @@ def convolution_with(node: Node, kernels: Shape) -> Callable[..., Expr]:
     program: if they are constant, this is done once, in the prepare phase.
     """
     shape = node.shape()
-    windows = windows_of(node, node.attribute("kernel_shape") or kernels[2:]).as_plane()
+    rows, columns = windows_of(node, node.attribute("kernel_shape") or kernels[2:])
     images = shape if len(shape) == 4 else (*shape[:2], 1, shape[2])
     layer = Convolution(
         images[1],
         images[2],
         images[3],
         kernels[0],
-        (windows.kernel[0], windows.kernel[1]),
-        (windows.stride[0], windows.stride[1]),
-        windows.padding,
-        (windows.dilation[0], windows.dilation[1]),
+        (rows.size, columns.size),
+        (rows.stride, columns.stride),
+        padding_around(rows, columns),
+        (rows.dilation, columns.dilation),
         int(node.attribute("group") or 1),
         "nhwc" if node.channels_last else "nchw",
     )
@@ -208,25 +152,20 @@ def channels_innermost(image: Any) -> Any:
 # --- pooling --------------------------------------------------------------------------------------
 
 
-def pooled(node: Node, windows: Windows, edge: Any, f: Any) -> Callable[[Expr], Expr]:
+def pooled(node: Node, axes: tuple[Axis, Axis], edge: Any, f: Any) -> Callable[[Expr], Expr]:
     """Applies `f` to the elements of each window of each channel, padded with `edge`.
 
     With channels last, an element of a window is a pixel, that is, an array of channels; a window
     is transposed before `f` is applied.
     """
-    plane = windows.as_plane()
-    top, bottom, left, right = plane.padding
+    top, bottom, left, right = padding_around(*axes)
 
     def windowed(x: Any, of_window: Any) -> Any:
         if top or bottom:
             x = pad(top, bottom, edge)(x)
         if left or right:
             x = map(pad(left, right, edge))(x)
-        found = slide2d_rect(plane.extent, (plane.stride[0], plane.stride[1]))(x)
-        if plane.dilation != (1, 1):
-            rows, columns = plane.dilation
-            found = found >> map2d(lambda w: each(1, every(columns))(every(rows)(w)))
-        return found >> map2d(lambda window: of_window(window >> join()))
+        return windows(x, *axes) >> map2d(lambda window: of_window(window >> join()))
 
     def image(x: Any) -> Any:
         if node.channels_last:
@@ -251,32 +190,18 @@ def max_pool(node: Node) -> Body:
 def average_pool(node: Node) -> Body:
     """The mean of each window: of the elements inside the image, or inside the padded image."""
     node.float_only()
-    windows, t = windows_of(node), node.type()
-    plane = windows.as_plane()
-    area = int(np.prod(windows.kernel))
+    axes, t = windows_of(node), node.type()
+    area = axes[0].size * axes[1].size
     padded = bool(node.attribute("count_include_pad"))
-    sums = pooled(node, windows, 0.0, lambda xs: xs >> reduce(add, literal(0, t)))
-    if not any(windows.beyond) and (padded or not any((*windows.before, *windows.after))):
+    sums = pooled(node, axes, 0.0, lambda xs: xs >> reduce(add, literal(0, t)))
+    whole = not any(axis.beyond for axis in axes)
+    if whole and (padded or not any(padding_around(*axes))):
         return pooled(
-            node, windows, 0.0, lambda xs: (xs >> reduce(add, literal(0, t))) / literal(area, t)
+            node, axes, 0.0, lambda xs: (xs >> reduce(add, literal(0, t))) / literal(area, t)
         )
-
-    def counts(axis: int, length: int) -> Any:
-        """The number of counted elements in each window along an axis."""
-        before, after, beyond = plane.before[axis], plane.after[axis], plane.beyond[axis]
-        if padded:
-            length, before, after = length + before + after, 0, 0
-        ones = full(length, literal(1, t)) >> pad(before, after + beyond, 0.0)
-        return (
-            ones
-            >> slide(plane.extent[axis], plane.stride[axis])
-            >> map(lambda window: every(plane.dilation[axis])(window) >> reduce(add, literal(0, t)))
-        )
-
-    height, width = node.shape()[2:] if len(node.shape()) == 4 else (1, node.shape()[2])
 
     def divided(image: Any) -> Any:
-        rows, columns = counts(0, height), counts(1, width)
+        rows, columns = (axis.counts(t, padded=padded) for axis in axes)
 
         def row_of_pixels(sums_of_row: Any, count: Any) -> Any:
             return zip(sums_of_row, columns) >> map(

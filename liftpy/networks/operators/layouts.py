@@ -23,7 +23,6 @@ from liftpy.language.embedded.lang import (
     pad,
     permute,
     reorder,
-    slide,
     split,
     zip,  # noqa: A004
 )
@@ -186,11 +185,6 @@ def part(start: int, count: int, length: int) -> Change:
         return take(count)(rest) if start + count < length else rest
 
     return change
-
-
-def every(step: int) -> Change:
-    """Every `step`-th element, beginning with the first."""
-    return (lambda x: x) if step == 1 else (lambda x: join()(slide(1, step)(x)))
 
 
 def chained(parts: Sequence[Expr]) -> Expr:

@@ -26,7 +26,6 @@ from liftpy.networks.operators.layouts import (
     chained,
     constant_around,
     each,
-    every,
     gather_at,
     inverse,
     narrowed,
@@ -41,6 +40,7 @@ from liftpy.networks.operators.layouts import (
     to,
 )
 from liftpy.networks.operators.node import Body, Node, Shape, decline, literal, operator
+from liftpy.workloads.windows import every
 
 AT_IMPORT = "of constants only: it is computed at import"
 
@@ -177,7 +177,7 @@ def sliced(node: Node) -> Body:
             count, step = len(found), abs(found.step)
             first = min(found[0], found[-1])
             xs = part(first, (count - 1) * step + 1, length)(xs)
-            xs = every(step)(xs)
+            xs = every(step)(xs) if step > 1 else xs
             return reversed_array(count)(xs) if found.step < 0 else xs
 
         return change

@@ -3,7 +3,7 @@
 The first three laws change the order of sums, so they hold for real numbers: a linear map of a sum
 is the sum of its results, two linear maps in a row are one, and a map of the rows commutes with a
 map of the columns. They move a constant transform past a sum over channels, merge two constant
-transforms, and apply transforms to two dimensions in either order. The next law holds for any
+transforms, and apply transforms to two dimensions in either order. The fourth law holds for any
 function: it collects the pairs of elements at one place, so that elementwise products of channels
 become a product of two matrices for each place. The last law is one of real numbers again: a sum of
 products, scaled and shifted, is a sum of products with scaled factors that starts from the shifted

@@ -1,10 +1,10 @@
-"""Scaled and shifted sums of constant factors as sums of other constant factors.
+"""Scaled and shifted sums of products with constants, as sums of products with others.
 
     map(map(k -> scale(k) * reduce(add, z, products with k) + shift(k)))
 
-is `map(map(k -> reduce(add, z', products with k')))`. What scales a sum scales its factors, so
-neither operation is left if factors, scale and shift are constant: the new factors and the values
-from which the sums start are named by a `let` around everything, and depend only on constants.
+is `map(map(k -> reduce(add, z', products with k')))`. Its factors are scaled
+instead of the sum, and the shift becomes part of the value from which it starts. If factors, scale
+and shift are constant, so are the new factors and starts, each named by a `let` around everything.
 
 The operation on the sums may be a map of its own, with layouts between: it first moves inwards.
 """
@@ -42,7 +42,7 @@ FACTORS, STARTS = "factors", "starts"
 
 
 def absorbed(constants: AbstractSet[str]) -> Strategy:
-    """Make what is done to each sum part of its factors, if both depend only on these variables."""
+    """Fold the operation on each sum into its factors, if both depend only on these variables."""
 
     def run(expr: Expr) -> Result:
         prepared = seq(
@@ -90,7 +90,7 @@ def maps_around(expr: Expr, path: Path) -> Iterator[Path]:
 
 
 def scaled(fold: Path) -> Strategy:
-    """Scale the factors of the sum at a path by what is done to the sum."""
+    """Scale the factors of the sum at a path instead of the sum."""
 
     def run(expr: Expr) -> Result:
         around = next(maps_around(expr, fold), None)
@@ -152,8 +152,8 @@ def apart(constants: AbstractSet[str]) -> Strategy:
 def collected(hints: Mapping[str, Path]) -> Iterator[tuple[Strategy, Path]]:
     """Ways to compute two parts of a map's function for all elements before the map.
 
-    Each is with the place of the zip of the two arrays in the result. The map may be of a zip whose
-    first array the parts do not read.
+    Each way comes with the place of the zip of the two arrays in its result. The map may read a zip
+    whose first array the parts do not read.
     """
     yield rule("map_fission_both", hints), (0,)
     made = rule("map_fission_both_second", hints)
@@ -165,7 +165,7 @@ def collected(hints: Mapping[str, Path]) -> Iterator[tuple[Strategy, Path]]:
 def unread_dropped() -> Strategy:
     """Map over the parts of a zip that the function reads; fails if it reads all of them.
 
-    One part at a time is dropped, of zips of two arrays in each other.
+    It drops one part at a time; zips of more arrays are nested zips of two.
     """
     alone = choose(rule("map_zip_first"), rule("map_zip_second"))
     right = seq(at_path((0,), rule("zip_rotate_right")), tuples_fused())
@@ -178,4 +178,4 @@ def unread_dropped() -> Strategy:
 
 
 MOST_ROTATED = 3
-"""The most arrays in a zip beside the first one, which the parts of a function may read."""
+"""The most arrays of a zip, besides the first one, that the parts of a function may read."""

@@ -333,9 +333,9 @@ def store_padding(part: str) -> Strategy:
 
     `copy` makes every later access plain; `columns` leaves the tests of row bounds; `fused` leaves
     all tests of bounds, and so does `classes`, which gives the kernel a version for each class of
-    border. `windows` stores the windows of the padded array, with an element repeated
-    in each window that contains it: for a convolution this is im2col, and what remains is a matrix
-    product.
+    border. `windows` stores the windows of the padded array that depend on no variable of a
+    function, with an element repeated in each window that contains it: for a convolution this is
+    im2col, and what remains is a matrix product.
     """
 
     def run(expr: Expr) -> Result:

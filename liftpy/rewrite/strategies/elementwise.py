@@ -90,7 +90,7 @@ def has_lists(expr: Expr) -> bool:
 
 
 def sums_in(expr: Expr) -> bool:
-    """Whether a part folds. Moved along such parts, an operation stops where it reads a fold."""
+    """Whether a part folds. An operation that moves along such parts stops at the fold."""
     return has_fold_in(expr)
 
 
