@@ -182,8 +182,11 @@ class Orders:
 
     def choose(
         self, time_of: Callable[[Program], int], excluded: Sequence[tuple[int, ...]] = ()
-    ) -> tuple[tuple[int, ...], int] | None:
-        """The alternatives of least time by position, and a lower bound of the time in ns."""
+    ) -> tuple[tuple[int, ...] | None, float]:
+        """The alternatives of least time by position, and a lower bound of the time in ns.
+
+        None if there are no others, for which the bound is infinite, or if none was found.
+        """
 
         def cost(operation: Operation) -> int:
             return 0 if operation.program is None else time_of(operation.program)
@@ -260,7 +263,8 @@ def planned_in_orders(
     """The fastest plan within a limit of device memory, with the order of each tensor chosen.
 
     Choices of orders are tried in the order of their least times, which bound the plans from below,
-    until no other choice can have a faster plan.
+    until no other choice can have a faster plan. If none of them is within the limit, the declared
+    order is tried.
     """
     orders = Orders(graph)
     times: dict[int, int] = {}
@@ -272,29 +276,32 @@ def planned_in_orders(
         return times[id(program)]
 
     best: Planned | None = None
-    refused: ConstraintRefused | None = None
     excluded: list[tuple[int, ...]] = []
     proved = False
     for _ in range(CHOICES):
-        found = orders.choose(time_of, excluded)
+        found, bound = orders.choose(time_of, excluded)
         reached = None if best is None else best.point.time_ns
-        proved = found is None or (reached is not None and found[1] >= reached)
+        proved = reached is not None and bound >= reached
         if found is None or proved:
             break
-        excluded.append(found[0])
+        excluded.append(found)
         try:
-            made = planned(orders.graph_of(found[0]), options, alignment, memory_limit)
-        except ConstraintRefused as reason:
-            refused = reason
+            made = planned(orders.graph_of(found), options, alignment, memory_limit)
+        except ConstraintRefused:
             continue
-        if made.point.time_ns is None:
-            best = best or made
-            break
-        if best is None or best.point.time_ns is None or made.point.time_ns < best.point.time_ns:
+        if best is None or is_faster(made, best):
             best = made
+        if made.point.time_ns is None and bound >= UNMEASURED:
+            break  # the others have operations that were not measured, too
     if best is None:
-        raise refused or ConstraintRefused(f"{graph.name} has no plan")
+        best = planned(graph, options, alignment, memory_limit)
     return replace(best, point=replace(best.point, proved=best.point.proved and proved))
+
+
+def is_faster(one: Planned, other: Planned) -> bool:
+    """Whether a plan takes less time than another one, which may not be measured."""
+    time_ns, least = one.point.time_ns, other.point.time_ns
+    return time_ns is not None and (least is None or time_ns < least)
 
 
 def explore_in_orders(
@@ -320,11 +327,11 @@ def explore_in_orders(
     seen: set[tuple[int, ...]] = set()
     campaign: NetworkCampaign | None = None
     for _ in range(ROUNDS):
-        found = orders.choose(hopes(orders, folder, target))
-        if found is None or found[0] in seen:
+        found, _ = orders.choose(hopes(orders, folder, target))
+        if found is None or found in seen:
             break
-        seen.add(found[0])
-        chosen = orders.graph_of(found[0])
+        seen.add(found)
+        chosen = orders.graph_of(found)
         campaign = explore_network(chosen, samples, seed, db, target, began=began, **settings)
         if campaign.stopped:
             break

@@ -1,6 +1,7 @@
 """The order of axes of each tensor as a choice: alternatives, copies, plans from stored times."""
 
 import itertools
+import math
 import sqlite3
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 import liftpy as lp
 from liftpy.errors import ConstraintRefused, NetworkRefused
 from liftpy.explore.campaign.seals import seal
+from liftpy.networks import orders as choosing
+from liftpy.networks import solver
 from liftpy.networks.campaigns import campaign_file
 from liftpy.networks.costs import Ordered
 from liftpy.networks.executing import by_meaning, execute
@@ -113,6 +116,18 @@ def test_orders_have_the_least_time_with_copies():
         excluded.append(found)
 
 
+def test_a_search_that_ends_early_does_not_prove_that_nothing_is_left(monkeypatch):
+    options = [[Ordered(7, frozenset({("x", last)}), frozenset({("y", last)}))] for last in (0, 1)]
+    given = options, {("y", True): 3}, {("x", False), ("x", True)}, {("y", False)}
+    assert chosen_orders(*given) == ((0, 0), 14)
+    assert chosen_orders(*given, [(0, 0)]) == (None, math.inf)
+    monkeypatch.setattr(solver, "EFFORT", 0)
+    assert chosen_orders(*given, [(0, 0)])[0] is None
+    found, bound = chosen_orders(*given)
+    assert found is None
+    assert bound <= 14
+
+
 def stored(folder, device, program, time_ns):
     """A campaign of one candidate, whose measured time is replaced by another one."""
     path = campaign_file(folder, program, device)
@@ -167,6 +182,38 @@ def test_orders_are_chosen_under_a_limit_of_memory(device, measured):
     assert plan.point.memory < most
     with pytest.raises(ConstraintRefused, match="no plan of"):
         network.plan(folder, device=device, choose_orders=True, memory_limit=1)
+
+
+def test_the_declared_order_is_tried_if_no_faster_one_is_within_the_limit(
+    device, measured, monkeypatch
+):
+    network, folder = measured
+    declared = network.plan(folder, device=device)
+    limit = declared.point.memory
+    monkeypatch.setattr(choosing, "CHOICES", 1)
+    plan = network.plan(folder, device=device, choose_orders=True, memory_limit=limit)
+    assert plan.predicted_ns == declared.predicted_ns == 110
+    assert not plan.point.proved
+
+
+def test_an_unmeasured_plan_does_not_end_the_search(device, measured, monkeypatch):
+    """As for a concatenation that is expected to need no kernel, and needs one."""
+    network, folder = measured
+    orders = Orders(network.graph)
+    read_last = next(
+        a.operation.program
+        for a in orders.alternatives[1]
+        if dict(a.reads)["b"] and dict(a.stores)["y"]
+    )
+    free = {read_last, orders.copies["y", False].program}
+    known = choosing.least_time
+
+    def least(options, program):
+        return 0 if program in free else known(options, program)
+
+    monkeypatch.setattr(choosing, "least_time", least)
+    plan = network.plan(folder, device=device, choose_orders=True)
+    assert plan.predicted_ns == 25
 
 
 def test_an_operation_is_explored_in_another_order_only_if_the_network_may_gain(device, measured):
