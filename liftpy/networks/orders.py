@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from liftpy.constraints.device import Device
 from liftpy.errors import ConstraintRefused, NetworkRefused
 from liftpy.explore.exploring import SAMPLES
 from liftpy.ir.program import Program
-from liftpy.networks.campaigns import NetworkCampaign, campaign_file, explore_network
+from liftpy.networks.campaigns import NetworkCampaign, explore_network
 from liftpy.networks.channels_last import FIRST, LAST, Reordering, reordering
 from liftpy.networks.costs import Ordered, Stored
 from liftpy.networks.graph import Graph, Operation, Tensor, numbered, readers_of
@@ -318,16 +318,17 @@ def explore_in_orders(
 
     In each round, the orders of least time are sought as if each operation that was not explored
     took `HOPED` of its least time in other orders, and the operations in these orders are explored.
-    It ends when all of them have been.
+    One that has no time then is avoided in later rounds. It ends when all of them have been.
     """
     orders = Orders(graph)
     target = device if isinstance(device, Device) else find_device(device)
     folder = Path(db)
     began = time.monotonic() if began is None else began
     seen: set[tuple[int, ...]] = set()
+    vain: set[int] = set()
     campaign: NetworkCampaign | None = None
     for _ in range(ROUNDS):
-        found, _ = orders.choose(hopes(orders, folder, target))
+        found, _ = orders.choose(hopes(orders, folder, target, vain))
         if found is None or found in seen:
             break
         seen.add(found)
@@ -335,23 +336,28 @@ def explore_in_orders(
         campaign = explore_network(chosen, samples, seed, db, target, began=began, **settings)
         if campaign.stopped:
             break
+        vain |= {id(one.work.program) for one in campaign if one.best is None}
     if campaign is None:
         return explore_network(graph, samples, seed, db, target, began=began, **settings)
     return campaign
 
 
-def hopes(orders: Orders, folder: Path, device: Device) -> Callable[[Program], int]:
-    """The time of each program in ns: measured, or what it may be at best."""
+def hopes(
+    orders: Orders, folder: Path, device: Device, vain: Collection[int] = ()
+) -> Callable[[Program], int]:
+    """The time of each program in ns: measured, or what it may be at best.
+
+    `vain` are the identities of programs that were explored and have no time.
+    """
     options = Measured([folder] if folder.is_dir() else [], device)
     times: dict[int, int | None] = {}
     hoped: dict[int, int] = {}
 
     def measured(program: Program) -> int | None:
-        """Its time, if it was explored; `UNMEASURED` if it has no correct candidate."""
+        """Its time, if it has one; `UNMEASURED` if it was explored in vain."""
         if id(program) not in times:
             least = least_time(options, program)
-            explored = least is None and campaign_file(folder, program, device).exists()
-            times[id(program)] = UNMEASURED if explored else least
+            times[id(program)] = UNMEASURED if least is None and id(program) in vain else least
         return times[id(program)]
 
     for own in orders.alternatives:

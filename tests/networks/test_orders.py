@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import liftpy as lp
-from liftpy.errors import ConstraintRefused, NetworkRefused
+from liftpy.errors import ConstraintRefused, NetworkRefused, NothingMeasured
 from liftpy.explore.campaign.seals import seal
 from liftpy.networks import orders as choosing
 from liftpy.networks import solver
@@ -244,3 +244,26 @@ def test_a_campaign_explores_orders_until_a_plan_can_gain_nothing(device, tmp_pa
     plan = network.plan(tmp_path / "all", device=device, choose_orders=True)
     assert plan.predicted_ns is not None
     assert plan.check([some(np.random.default_rng(3), 1, 2, 3, 5)])["y"] < 1e-5
+
+
+def test_an_operation_whose_time_was_up_is_explored_by_the_next_call(device, tmp_path):
+    network = lp.network(two_convolutions()).joined()
+    orders = Orders(network.graph)
+    first = next(a for a in orders.alternatives[0] if all(dict([*a.reads, *a.stores]).values()))
+    program = first.operation.program
+    with pytest.raises(NothingMeasured):
+        lp.explore(
+            program, 1, db=campaign_file(tmp_path, program, device), device=device, time_limit=1e-6
+        )
+    assert campaign_file(tmp_path, program, device).exists()
+    network.explore(1, db=tmp_path, device=device, choose_orders=True)
+    assert Measured([tmp_path], device).known(program)
+
+
+def test_orders_in_which_an_operation_has_no_candidate_are_avoided(device, tmp_path):
+    orders = Orders(lp.network(two_convolutions()).joined().graph)
+    found, _ = orders.choose(hopes(orders, tmp_path, device))
+    first = orders.alternatives[0][found[0]]
+    vain = {id(first.operation.program)}
+    other, _ = orders.choose(hopes(orders, tmp_path, device, vain))
+    assert other[0] != found[0]
