@@ -203,7 +203,7 @@ class PolynomialReader(ByName):
 
     def __init__(self, assuming: tuple[Assumption, ...], given: Sequence[Constraint] = ()) -> None:
         self.laws = {a.function: a.law for a in assuming if a.law in KNOWN}
-        self.multiples = {a.value: a.function for a in assuming if a.law == "scales"}
+        self.multiples = {str(a.value): a.function for a in assuming if a.law == "scales"}
         self.naturals = {c.right - c.left for c in given if isinstance(c, AtMost)}
         self.states = 0
         self.lengths: dict[str, Nat] = {}  # of the folds around, by their counters
