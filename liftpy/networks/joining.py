@@ -25,7 +25,7 @@ from liftpy.ir.call import FunCall, fresh, substitute
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
-from liftpy.ir.types import F32, F64
+from liftpy.ir.types import F32, F64, count
 from liftpy.ir.walk import every_part
 from liftpy.networks.graph import Graph, Operation, Tensor, numbered, readers_of
 from liftpy.networks.importing import snake
@@ -291,21 +291,24 @@ class Composing:
     def is_moderate(
         self, expr: Expr, params: Mapping[str, Param], named: Sequence[tuple[Param, Expr]]
     ) -> bool:
-        """Whether new constants are finite, and the old ones are scaled by at most `STEEPEST`.
+        """Whether new constants are finite and no more, and the old ones scaled by little.
 
         `expr` begins with their lets, and `named` are those that it reads. A variance near 0 makes
-        a factor so large that scaling the constants changes what is rounded.
+        a factor so large that scaling the constants changes what is rounded. An operand for each
+        result, such as the code of a position, would repeat the constants for each result.
         """
-        known = {
-            p: self.graph.constants[name] for name, p in params.items() if self.is_constant(name)
-        }
-        for variable, value in named:
-            known[variable] = evaluated(value, known)
         factors, starts = (let.args[0] for let in itertools.islice(lets(expr), 2))
         old = factors.free - starts.free
         if len(old) != 1:
             return False
         (weights,) = old
+        if int(count(factors.type)) > int(count(weights.type)):
+            return False
+        known = {
+            p: self.graph.constants[name] for name, p in params.items() if self.is_constant(name)
+        }
+        for variable, value in named:
+            known[variable] = evaluated(value, known)
         scaled = evaluated(factors, known | {weights: np.ones_like(known[weights])})
         steepest = largest(scaled)
         most = steepest * largest(known[weights])

@@ -8,18 +8,17 @@ memory like any other. Orders are chosen by the measured times of all of these.
 from __future__ import annotations
 
 import itertools
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from liftpy.constraints.device import Device
-from liftpy.errors import ConstraintRefused, InternalError, NetworkRefused
+from liftpy.errors import ConstraintRefused, NetworkRefused
 from liftpy.explore.exploring import SAMPLES
 from liftpy.ir.program import Program
-from liftpy.networks.campaigns import NetworkCampaign, campaign_file, explore_network
+from liftpy.networks.campaigns import NetworkCampaign, explore_network
 from liftpy.networks.channels_last import FIRST, LAST, Reordering, reordering
 from liftpy.networks.costs import Ordered, Stored
 from liftpy.networks.graph import Graph, Operation, Tensor, numbered, readers_of
@@ -183,8 +182,11 @@ class Orders:
 
     def choose(
         self, time_of: Callable[[Program], int], excluded: Sequence[tuple[int, ...]] = ()
-    ) -> tuple[tuple[int, ...], int] | None:
-        """The alternatives of least total time, by position, and a lower bound of it in ns."""
+    ) -> tuple[tuple[int, ...] | None, float]:
+        """The alternatives of least time by position, and a lower bound of the time in ns.
+
+        None if there are no others, for which the bound is infinite, or if none was found.
+        """
 
         def cost(operation: Operation) -> int:
             return 0 if operation.program is None else time_of(operation.program)
@@ -260,8 +262,9 @@ def planned_in_orders(
 ) -> Planned:
     """The fastest plan within a limit of device memory, with the order of each tensor chosen.
 
-    Choices of orders are tried from the least total time upwards. This time bounds their plans from
-    below, so it ends when no other choice can have a faster plan, or after `CHOICES`.
+    Choices of orders are tried in the order of their least times, which bound the plans from below,
+    until no other choice can have a faster plan. If none of them is within the limit, the declared
+    order is tried.
     """
     orders = Orders(graph)
     times: dict[int, int] = {}
@@ -273,32 +276,32 @@ def planned_in_orders(
         return times[id(program)]
 
     best: Planned | None = None
-    refused: ConstraintRefused | None = None
     excluded: list[tuple[int, ...]] = []
     proved = False
     for _ in range(CHOICES):
-        found = orders.choose(time_of, excluded)
-        if found is None:  # all were tried, or the solver's effort has ended
-            proved = len(excluded) == math.prod(map(len, orders.alternatives))
-            break
+        found, bound = orders.choose(time_of, excluded)
         reached = None if best is None else best.point.time_ns
-        proved = reached is not None and found[1] >= reached
-        if proved:
+        proved = reached is not None and bound >= reached
+        if found is None or proved:
             break
-        excluded.append(found[0])
+        excluded.append(found)
         try:
-            made = planned(orders.graph_of(found[0]), options, alignment, memory_limit)
-        except ConstraintRefused as reason:
-            refused = reason
+            made = planned(orders.graph_of(found), options, alignment, memory_limit)
+        except ConstraintRefused:
             continue
-        if made.point.time_ns is None:
-            best = best or made
-            break
-        if best is None or best.point.time_ns is None or made.point.time_ns < best.point.time_ns:
+        if best is None or is_faster(made, best):
             best = made
+        if made.point.time_ns is None and bound >= UNMEASURED:
+            break  # the others have operations that were not measured, too
     if best is None:
-        raise refused or InternalError(f"no orders were found for {graph.name}")
+        best = planned(graph, options, alignment, memory_limit)
     return replace(best, point=replace(best.point, proved=best.point.proved and proved))
+
+
+def is_faster(one: Planned, other: Planned) -> bool:
+    """Whether a plan takes less time than another one, which may not be measured."""
+    time_ns, least = one.point.time_ns, other.point.time_ns
+    return time_ns is not None and (least is None or time_ns < least)
 
 
 def explore_in_orders(
@@ -313,42 +316,48 @@ def explore_in_orders(
 ) -> NetworkCampaign:
     """Explores operations in the orders that could make a plan faster; see `Network.explore`.
 
-    Each round chooses the orders with the least total time, assuming that an unexplored operation
-    takes `HOPED` of its least time in other orders, and explores the operations in these orders.
-    It ends when all of them have been explored, or after `ROUNDS`.
+    In each round, the orders of least time are sought as if each operation that was not explored
+    took `HOPED` of its least time in other orders, and the operations in these orders are explored.
+    One that has no time then is avoided in later rounds. It ends when all of them have been.
     """
     orders = Orders(graph)
     target = device if isinstance(device, Device) else find_device(device)
     folder = Path(db)
     began = time.monotonic() if began is None else began
     seen: set[tuple[int, ...]] = set()
+    vain: set[int] = set()
     campaign: NetworkCampaign | None = None
     for _ in range(ROUNDS):
-        found = orders.choose(hopes(orders, folder, target))
-        if found is None or found[0] in seen:
+        found, _ = orders.choose(hopes(orders, folder, target, vain))
+        if found is None or found in seen:
             break
-        seen.add(found[0])
-        chosen = orders.graph_of(found[0])
+        seen.add(found)
+        chosen = orders.graph_of(found)
         campaign = explore_network(chosen, samples, seed, db, target, began=began, **settings)
         if campaign.stopped:
             break
+        vain |= {id(one.work.program) for one in campaign if one.best is None}
     if campaign is None:
         return explore_network(graph, samples, seed, db, target, began=began, **settings)
     return campaign
 
 
-def hopes(orders: Orders, folder: Path, device: Device) -> Callable[[Program], int]:
-    """The time of each program in ns: measured, or what it may be at best."""
+def hopes(
+    orders: Orders, folder: Path, device: Device, vain: Collection[int] = ()
+) -> Callable[[Program], int]:
+    """The time of each program in ns: measured, or what it may be at best.
+
+    `vain` are the identities of programs that were explored and have no time.
+    """
     options = Measured([folder] if folder.is_dir() else [], device)
     times: dict[int, int | None] = {}
     hoped: dict[int, int] = {}
 
     def measured(program: Program) -> int | None:
-        """Its time, if it was explored; `UNMEASURED` if it has no correct candidate."""
+        """Its time, if it has one; `UNMEASURED` if it was explored in vain."""
         if id(program) not in times:
             least = least_time(options, program)
-            explored = least is None and campaign_file(folder, program, device).exists()
-            times[id(program)] = UNMEASURED if explored else least
+            times[id(program)] = UNMEASURED if least is None and id(program) in vain else least
         return times[id(program)]
 
     for own in orders.alternatives:

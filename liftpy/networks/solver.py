@@ -168,12 +168,13 @@ def orders(
     given: Collection[Stored],
     needed: Collection[Stored],
     excluded: Sequence[tuple[int, ...]] = (),
-) -> tuple[tuple[int, ...], int] | None:
-    """One option of each operation, by position, with the least total time, copies included.
+) -> tuple[tuple[int, ...] | None, float]:
+    """One option of each operation, by position, of least time with the copies that it needs.
 
-    The second result is a lower bound of this time in nanoseconds. A tensor in an order is `given`,
-    stored by an operation, or made by a copy, whose time is in `copies`; those in `needed` are read
-    at the end. None if all selections are `excluded`.
+    A tensor in an order is `given`, stored by an operation, or a copy, which takes its time of
+    `copies`; `needed` are read at the end. The second result is a lower bound in nanoseconds of the
+    time of all selections that are not `excluded`: infinite if there are none. The first one is
+    None if there are none, or if the solver's effort ended before it found one.
     """
     model: Any = cp_model.CpModel()
     chosen = [[model.new_bool_var("") for _ in own] for own in options]
@@ -185,21 +186,24 @@ def orders(
         for o, x in zip(own, xs, strict=True)
     ]
     for o, x in pairs:
-        for key in o.stores:
+        for key in sorted(o.stores):
             stored.setdefault(key, []).append(x)
     for xs in chosen:
         model.add_exactly_one(xs)
     for o, x in pairs:
-        for key in o.reads.difference(given):
+        for key in sorted(o.reads.difference(given)):
             model.add_bool_or([x.negated(), *stored.get(key, ())])
-    for key in {*needed}.difference(given):
+    for key in sorted({*needed}.difference(given)):
         model.add_bool_or(stored.get(key, []))
     for selection in excluded:
         model.add_bool_or([xs[k].negated() for xs, k in zip(chosen, selection, strict=True)])
     kernels = sum(o.time_ns * x for o, x in pairs)
     model.minimize(kernels + sum(copies[key] * x for key, x in copied.items()))
     made = solver(EFFORT)
-    if made.solve(model) not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
-        return None
+    status = made.solve(model)
+    if status == cp_model.INFEASIBLE:
+        return None, math.inf
+    if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
+        return None, 0
     found = tuple(next(k for k, x in enumerate(xs) if made.value(x)) for xs in chosen)
     return found, math.ceil(made.best_objective_bound)

@@ -194,14 +194,16 @@ class Undecided(Open):
         self.length = length
 
 
+KNOWN = ("adds", "accumulates", "scales")
+"""The laws of functions that are polynomials."""
+
+
 class PolynomialReader(ByName):
     """Reads meanings as polynomials; raises `Open` for what is not one."""
 
     def __init__(self, assuming: tuple[Assumption, ...], given: Sequence[Constraint] = ()) -> None:
-        self.adds = {a.function for a in assuming if a.law == "adds"}
-        self.accumulates = {a.function for a in assuming if a.law == "accumulates"}
-        self.scales = {a.function for a in assuming if a.law == "scales"}
-        self.scaled = {a.value: a.function for a in assuming if a.law == "scales"}
+        self.laws = {a.function: a.law for a in assuming if a.law in KNOWN}
+        self.multiples = {str(a.value): a.function for a in assuming if a.law == "scales"}
         self.naturals = {c.right - c.left for c in given if isinstance(c, AtMost)}
         self.states = 0
         self.lengths: dict[str, Nat] = {}  # of the folds around, by their counters
@@ -229,18 +231,24 @@ class PolynomialReader(ByName):
                 raise Open(AGREE, reason)
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
-        if function.name in self.adds:
-            return args[0].plus(args[1])
-        if function.name in self.accumulates:
-            total, (x, y) = args[0], components(args[1])
-            return total.plus(x.times(y))
-        if function.name in self.scales:
-            return args[0].times(self.multiple(function.name))
-        if function.name in self.scaled:
-            constant = Polynomial.variable(Named(f"{function.name}(0)", ()))
-            return constant.plus(args[0].times(self.multiple(self.scaled[function.name])))
+        name = function.name
+        match "scaled" if name in self.multiples else self.laws.get(name), args:
+            case "adds", (x, y):
+                return x.plus(y)
+            case "accumulates", (total, pair):
+                x, y = components(pair)
+                return total.plus(x.times(y))
+            case "scales", (x,):
+                return x.times(self.multiple(name))
+            case "scaled", (x,):
+                constant = Polynomial.variable(Named(f"{name}(0)", ()))
+                return constant.plus(x.times(self.multiple(self.multiples[name])))
+            case None, _:
+                pass
+            case _:
+                raise Open(AGREE, f"{name} has {len(args)} arguments, which its law does not fit")
         flat = (f for a in args for f in self.flat(a))
-        return self.leaf(f"{function.name}()", function.type, *flat)
+        return self.leaf(f"{name}()", function.type, *flat)
 
     def multiple(self, function: str) -> Polynomial:
         """The number by which a function multiplies its argument."""

@@ -210,6 +210,22 @@ def test_two_normalizations_become_part_of_the_weights():
     assert [s.name for s in made.stages] == ["factors1", "starts1", "result"]
 
 
+@pytest.mark.parametrize("operator", ["Add", "Mul"])
+def test_an_operand_for_each_position_does_not_repeat_the_weights(operator):
+    rng = np.random.default_rng(5)
+    made = model(
+        [node("MatMul", "x w", "p", "product"), node(operator, "p code", "y", "coded")],
+        [value("x", [5, 7])],
+        [value("y", [5, 3])],
+        w=some(rng, 7, 3),
+        code=some(rng, 5, 3),
+    )
+    network = lp.network(made).joined()
+    (operation,) = network
+    assert not [*lets(operation.program.body.body)]
+    assert network.check(inputs_of(network)).passed
+
+
 def test_weights_that_are_inputs_keep_the_normalization():
     made = normalized()
     del made.graph.initializer[[t.name for t in made.graph.initializer].index("w")]

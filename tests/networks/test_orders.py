@@ -1,14 +1,17 @@
 """The order of axes of each tensor as a choice: alternatives, copies, plans from stored times."""
 
 import itertools
+import math
 import sqlite3
 
 import numpy as np
 import pytest
 
 import liftpy as lp
-from liftpy.errors import ConstraintRefused, NetworkRefused
+from liftpy.errors import ConstraintRefused, NetworkRefused, NothingMeasured
 from liftpy.explore.campaign.seals import seal
+from liftpy.networks import orders as choosing
+from liftpy.networks import solver
 from liftpy.networks.campaigns import campaign_file
 from liftpy.networks.costs import Ordered
 from liftpy.networks.executing import by_meaning, execute
@@ -113,6 +116,18 @@ def test_orders_have_the_least_time_with_copies():
         excluded.append(found)
 
 
+def test_a_search_that_ends_early_does_not_prove_that_nothing_is_left(monkeypatch):
+    options = [[Ordered(7, frozenset({("x", last)}), frozenset({("y", last)}))] for last in (0, 1)]
+    given = options, {("y", True): 3}, {("x", False), ("x", True)}, {("y", False)}
+    assert chosen_orders(*given) == ((0, 0), 14)
+    assert chosen_orders(*given, [(0, 0)]) == (None, math.inf)
+    monkeypatch.setattr(solver, "EFFORT", 0)
+    assert chosen_orders(*given, [(0, 0)])[0] is None
+    found, bound = chosen_orders(*given)
+    assert found is None
+    assert bound <= 14
+
+
 def stored(folder, device, program, time_ns):
     """A campaign of one candidate, whose measured time is replaced by another one."""
     path = campaign_file(folder, program, device)
@@ -181,6 +196,38 @@ def test_orders_are_chosen_under_a_limit_of_memory(device, measured):
         network.plan(folder, device=device, choose_orders=True, memory_limit=1)
 
 
+def test_the_declared_order_is_tried_if_no_faster_one_is_within_the_limit(
+    device, measured, monkeypatch
+):
+    network, folder = measured
+    declared = network.plan(folder, device=device)
+    limit = declared.point.memory
+    monkeypatch.setattr(choosing, "CHOICES", 1)
+    plan = network.plan(folder, device=device, choose_orders=True, memory_limit=limit)
+    assert plan.predicted_ns == declared.predicted_ns == 110
+    assert not plan.point.proved
+
+
+def test_an_unmeasured_plan_does_not_end_the_search(device, measured, monkeypatch):
+    """As for a concatenation that is expected to need no kernel, and needs one."""
+    network, folder = measured
+    orders = Orders(network.graph)
+    read_last = next(
+        a.operation.program
+        for a in orders.alternatives[1]
+        if dict(a.reads)["b"] and dict(a.stores)["y"]
+    )
+    free = {read_last, orders.copies["y", False].program}
+    known = choosing.least_time
+
+    def least(options, program):
+        return 0 if program in free else known(options, program)
+
+    monkeypatch.setattr(choosing, "least_time", least)
+    plan = network.plan(folder, device=device, choose_orders=True)
+    assert plan.predicted_ns == 25
+
+
 def test_an_operation_is_explored_in_another_order_only_if_the_network_may_gain(device, measured):
     network, folder = measured
     orders = Orders(network.graph)
@@ -209,3 +256,26 @@ def test_a_campaign_explores_orders_until_a_plan_can_gain_nothing(device, tmp_pa
     plan = network.plan(tmp_path / "all", device=device, choose_orders=True)
     assert plan.predicted_ns is not None
     assert plan.check([some(np.random.default_rng(3), 1, 2, 3, 5)])["y"] < 1e-5
+
+
+def test_an_operation_whose_time_was_up_is_explored_by_the_next_call(device, tmp_path):
+    network = lp.network(two_convolutions()).joined()
+    orders = Orders(network.graph)
+    first = next(a for a in orders.alternatives[0] if all(dict([*a.reads, *a.stores]).values()))
+    program = first.operation.program
+    with pytest.raises(NothingMeasured):
+        lp.explore(
+            program, 1, db=campaign_file(tmp_path, program, device), device=device, time_limit=1e-6
+        )
+    assert campaign_file(tmp_path, program, device).exists()
+    network.explore(1, db=tmp_path, device=device, choose_orders=True)
+    assert Measured([tmp_path], device).known(program)
+
+
+def test_orders_in_which_an_operation_has_no_candidate_are_avoided(device, tmp_path):
+    orders = Orders(lp.network(two_convolutions()).joined().graph)
+    found, _ = orders.choose(hopes(orders, tmp_path, device))
+    first = orders.alternatives[0][found[0]]
+    vain = {id(first.operation.program)}
+    other, _ = orders.choose(hopes(orders, tmp_path, device, vain))
+    assert other[0] != found[0]

@@ -15,7 +15,7 @@ from liftpy.ir.nat import nat, nats
 from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.types import F32, I32
 from liftpy.primitives import Pad, Take
-from liftpy.rewrite.rule import Rule
+from liftpy.rewrite.rule import Assumption, Rule
 from liftpy.rewrite.rules.correlation import SHAPES
 from liftpy.rewrite.rules.linear import (
     LINEAR_MAP_OF_SUMS,
@@ -167,6 +167,18 @@ def test_a_function_about_which_nothing_is_known_is_not_taken_apart() -> None:
     assert isinstance(prove(law(f(total(xs)), total(fmap(f, xs)))), Refuted)
     rounded = prove(law(f(total(fmap(doubled, xs))), f(doubled(total(xs)))))
     assert isinstance(rounded, Unknown), "a function need not be continuous"
+
+
+@pytest.mark.parametrize("law", [Assumption("adds", "h"), Assumption("scales", "r", "h")])
+def test_a_law_is_not_read_for_another_number_of_arguments(law: Assumption) -> None:
+    """Otherwise the last argument would not count, and this would be proved."""
+    z, a, b = (Param(name, F32) for name in "zab")
+    h = unknown("h", F32)
+    more = (z,) if law.law == "adds" else ()
+    one, two = h(*more, h(*more, z, a), b), h(*more, h(*more, z, b), a)
+    verdict = prove(Rule("r", "linear", one, two, assuming=(law,), proof="polynomial"))
+    assert isinstance(verdict, Unknown)
+    assert "which its law does not fit" in verdict.reason
 
 
 def test_integers_are_no_real_numbers() -> None:
