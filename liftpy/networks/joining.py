@@ -291,7 +291,7 @@ class Composing:
     def is_moderate(
         self, expr: Expr, params: Mapping[str, Param], named: Sequence[tuple[Param, Expr]]
     ) -> bool:
-        """Whether new constants are finite and no more, and the old ones scaled by little.
+        """Whether constants stay finite, are no more, and are scaled by at most `STEEPEST`.
 
         `expr` begins with their lets, and `named` are those that it reads. A variance near 0 makes
         a factor so large that scaling the constants changes what is rounded. An operand for each

@@ -178,7 +178,7 @@ def test_a_plan_is_not_proved_if_the_solver_finds_no_other_orders(device, measur
     choose = Orders.choose
 
     def once(self, time_of, excluded=()):
-        return None if excluded else choose(self, lambda _: 0, excluded)
+        return (None, 0.0) if excluded else choose(self, lambda _: 0, excluded)
 
     monkeypatch.setattr(Orders, "choose", once)
     plan = network.plan(folder, device=device, choose_orders=True)
