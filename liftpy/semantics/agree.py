@@ -46,7 +46,7 @@ class Proof:
         self.terms = Terms(z3.Context())
         self.reader = SymbolicReader(self.terms)
         self.hypotheses: list[Bool] = []
-        self.preferred: list[Bool] = []  # a counterexample should satisfy these if possible
+        self.preferred: list[Bool] = []  # a counterexample satisfies the first that one can
         self.assuming = assuming
         self.induction = induction or lockstep
         self.steps = steps
@@ -74,8 +74,8 @@ class Proof:
         query = [*self.terms.facts, *held, *laws, z3.Not(goal)]
         answer = ask(query, self.steps)
         if answer.status == "sat":
-            better = ask([*query, *self.preferred], self.steps) if self.preferred else answer
-            answer = better if better.status == "sat" else answer
+            asked = (ask([*query, wish], self.steps) for wish in self.preferred)
+            answer = next((better for better in asked if better.status == "sat"), answer)
             sizes = {
                 str(d): answer.model[d].as_long()
                 for d in answer.model.decls()
