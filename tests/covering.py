@@ -3,8 +3,9 @@
 A test whose parameters are programs, families and runtimes has a case for each combination. If it
 is marked `covering(n)`, about one case in `n` runs: cases are chosen until each value of each
 parameter occurs, and then further ones. `covering(n, "name", "family")` chooses combinations of
-these parameters only, and runs each with all values of the others. `--every-case`, as in
-`make soak`, runs all cases.
+these parameters only, and runs each with all values of the others. Where cases differ only by a
+seed, or not every value is worth its time on each commit, a test is marked `sampled(n)`: one case
+in `n` runs, whatever its values. `--every-case`, as in `make soak`, runs all cases.
 
 The choice depends only on the name of a test and its cases, so runs of the same commit give the
 same verdict.
@@ -13,7 +14,7 @@ same verdict.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 from zlib import crc32
 
@@ -26,13 +27,14 @@ OPTION = "--every-case"
 
 
 def thinned(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The items that run: all items of unmarked tests, and a covering part of the others."""
+    """The items that run: all items of unmarked tests, and a part of the others."""
     cases: defaultdict[str, dict[Case, None]] = defaultdict(dict)
     of_item: dict[pytest.Item, tuple[str, Case]] = {}
-    share: dict[str, int] = {}
+    choice: dict[str, tuple[Callable[[Sequence[Case], int, str], set[Case]], int]] = {}
     values: defaultdict[tuple[str, str], dict[Hashable, int]] = defaultdict(dict)
     for item in items:
-        marker = item.get_closest_marker("covering")
+        covers = item.get_closest_marker("covering")
+        marker = covers or item.get_closest_marker("sampled")
         spec = getattr(item, "callspec", None)
         if marker is None or spec is None:
             continue
@@ -42,10 +44,13 @@ def thinned(items: Sequence[pytest.Item]) -> list[pytest.Item]:
             values[test, name].setdefault(known(spec.params[name]), len(values[test, name]))
             for name in names or sorted(spec.params)
         )
-        share[test] = part
+        choice[test] = (covering if covers else sampled), part
         cases[test][case] = None
         of_item[item] = test, case
-    chosen = {test: covering(list(found), share[test], test) for test, found in cases.items()}
+    chosen = {}
+    for test, found in cases.items():
+        choose, part = choice[test]
+        chosen[test] = choose(list(found), part, test)
     return [i for i in items if i not in of_item or of_item[i][1] in chosen[of_item[i][0]]]
 
 
@@ -63,7 +68,7 @@ def known(value: object) -> Hashable:
 
 def covering(cases: Sequence[Case], part: int, seed: str) -> set[Case]:
     """One case in `part`, rounded up, or as many as are needed for each value to occur."""
-    waiting = sorted(cases, key=lambda case: crc32(f"{seed} {case}".encode()))
+    waiting = shuffled(cases, seed)
     chosen: list[Case] = []
     missing = {value for case in cases for value in enumerate(case)}
     while missing:
@@ -73,3 +78,12 @@ def covering(cases: Sequence[Case], part: int, seed: str) -> set[Case]:
         missing -= {*enumerate(best)}
     most = -(-len(cases) // part)
     return {*chosen, *waiting[: max(0, most - len(chosen))]}
+
+
+def sampled(cases: Sequence[Case], part: int, seed: str) -> set[Case]:
+    """One case in `part`, rounded up."""
+    return {*shuffled(cases, seed)[: -(-len(cases) // part)]}
+
+
+def shuffled(cases: Sequence[Case], seed: str) -> list[Case]:
+    return sorted(cases, key=lambda case: crc32(f"{seed} {case}".encode()))
