@@ -109,7 +109,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_held_values_are_right(runtime: Device, name: str, kept: Path) -> None:
     program = parse(PROGRAMS[name])
-    drawn = draws(program, first(), 6, kept, ("blocked",))
+    drawn = draws(program, first(), 3, kept, ("blocked",))
     assert drawn
     named = ((d.label, d.module) for d in tried(drawn, program, runtime))
     all_right(program, named, runtime)

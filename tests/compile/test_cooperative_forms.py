@@ -129,6 +129,7 @@ CASES = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", list(CASES))
 def test_each_form_is_right(runtime: Device, name: str) -> None:
     case = CASES[name]

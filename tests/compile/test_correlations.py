@@ -38,7 +38,6 @@ from liftpy.workloads import workload
 from tests.draws import unproved
 from tests.fuzz.correlations import Case, Form, errors
 from tests.staged import of_partition
-from tests.subsample import is_first
 
 CASES = [
     Case((1, 1), 1, 1, (3, 3), 0),  # one result, far fewer than a tile has
@@ -72,35 +71,46 @@ STRIDED = [
 """Windows of blocks: 2, 3, 4, 3, 2 x 3, 4, 4 x 1, 2 and 3 of them."""
 
 
-@pytest.mark.covering(2)
+CHUNKS = 8
+"""Of so many parts of a case's forms one is tried at a time."""
+
+
+def part_of(case: Case, part: int) -> list[Form]:
+    """Every eighth form of a case, of those that overlap one in all."""
+    overlaps = {form for form in case.forms if form[0].endswith("+overlap")}
+    one = random.Random(case.seed).sample(sorted(overlaps), min(1, len(overlaps)))
+    return sorted((case.forms - overlaps).union(one))[part::CHUNKS]
+
+
+@pytest.mark.covering(16)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_every_form_is_right_within_its_bound(runtime, case: Case) -> None:
-    """All forms on the first runtime, and of those that overlap one; two forms on any other."""
-    overlaps = {form for form in case.forms if form[0].endswith("+overlap")}
-    one = random.Random(case.seed).sample(sorted(overlaps), min(1, len(overlaps)))
-    tried = (case.forms - overlaps).union(one)
-    if not is_first(runtime):  # as in tests/subsample.py
-        tried = {*random.Random(case.seed).sample(sorted(tried), min(2, len(tried)))}
+@pytest.mark.parametrize(
+    ("case", "part"),
+    [(case, part) for case in CASES for part in range(CHUNKS) if part_of(case, part)],
+    ids=str,
+)
+def test_every_form_is_right_within_its_bound(runtime, case: Case, part: int) -> None:
+    tried = part_of(case, part)
     found = errors(case, runtime, tried)
-    assert found.keys() == tried
+    assert found.keys() == {*tried}
     assert max(max(each) for each in found.values()) <= 1
 
 
 FINISHED = [
     (Case((5, 7), 3, 4, (3, 3), 20, "nhwc", "relu"), ("1x4", STORED)),
     (Case((4, 6), 2, 3, (3, 3), 21, "nchw", "shift", "nested"), ("4x6", STORED)),
-    (Case((5, 6), 3, 2, (3, 3), 22, "nchw", "residual", "kernel first"), ("4x4", HELD)),
+    (Case((5, 9), 2, 3, (3, 3), 25, "nhwc", "inside", "nested"), ("4x4", STORED)),
     (Case((11,), 3, 5, (3,), 23, "nhwc", "shift"), ("4", HELD)),
     (Case((7, 3), 1, 3, (5, 1), 24, "nchw", "relu"), ("4x1", STORED)),
-    (Case((5, 9), 2, 3, (3, 3), 25, "nhwc", "inside", "nested"), ("4x4", STORED)),
+    (Case((5, 6), 3, 2, (3, 3), 22, "nchw", "residual", "kernel first"), ("4x4", HELD)),
     (Case((13, 13), 2, 3, (3, 3), 31, "nhwc", "inside"), ("6x6+direct", HELD)),
     (Case((5, 10), 2, 3, (2, 2), 32, "nchw", "relu"), ("4x4+direct", STORED)),
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("case", "form"), FINISHED, ids=str)
 def test_what_is_done_to_each_result_is_fused_into_the_last_step(device, case: Case, form) -> None:
     """It is applied to the results of a tile, without a kernel of its own."""
@@ -123,7 +133,7 @@ MANY = [
 ]
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
@@ -134,7 +144,7 @@ def test_a_form_in_a_map_is_right_within_its_bound(runtime, case: Case, form: Fo
     assert max(found[form]) <= 1
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
@@ -149,7 +159,13 @@ def test_windows_with_a_stride_are_right_within_the_bound(runtime, case: Case) -
 IN_MAPS = tuple(MANY[k][0] for k in (0, 2, 6, 7, 8, 9))
 
 
-@pytest.mark.parametrize("case", [*CASES, *(c for c, _ in FINISHED), *IN_MAPS, *STRIDED], ids=str)
+SOME = [
+    pytest.param(case, marks=pytest.mark.sampled(4))
+    for case in (*(c for c, _ in FINISHED), *IN_MAPS, *STRIDED)
+]
+
+
+@pytest.mark.parametrize("case", [*CASES, *SOME], ids=str)
 def test_a_case_has_the_forms_that_it_states(case: Case) -> None:
     assert forms(case.text("x", "w", "b"), **case.fused) == sorted(case.forms)
 
@@ -239,6 +255,7 @@ BY_CLASSES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
@@ -484,9 +501,10 @@ def test_a_python_function_of_an_image_is_recognised() -> None:
 
 def test_a_work_item_holds_a_block_of_tiles_at_a_time(device) -> None:
     """9 tiles of 36 points, of 4 channels and 8 kernels: three blocks, one after another."""
-    made = {WINOGRAD: "4x4", "inputs": HELD, "result.hold": "global", "result.pad": "fused"}
+    form = {WINOGRAD: "4x4", "inputs": HELD}
+    made = {**form, "result.hold": "global", "result.pad": "fused"}
     sizes = {"result.block": 3, "result.turns": 3}
-    found = space_of(CASES[2].program, device).candidate({**made, **sizes})
+    found = space_of(CASES[2].program, device, fixed=form).candidate({**made, **sizes})
     module = compile_candidate(found.skeleton, found.point)
     assert module.memory.scratch == 36 * 3 * (4 + 8) * 4
     phases = [launch.phase for launch in module.launches]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from liftpy.constraints.device import Device
-from liftpy.explore.exploring import space_of
+from liftpy.explore.exploring import whole_space
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
-from liftpy.rewrite.composition import STAGES, skeletons
+from liftpy.rewrite.composition import STAGES
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.epilogue import fused_inward
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
@@ -23,6 +23,8 @@ from liftpy.workloads import Convolution, convolution, workload
 from tests.batch import results
 from tests.compile.test_families import direct
 from tests.compile.test_programs import inputs
+from tests.spaces import as_one_stage, some_of
+from tests.staged import by_definition
 
 pytestmark = pytest.mark.usefixtures("derived_once")
 
@@ -74,9 +76,7 @@ FOUR_STAGES = {"theta": 4, "rho": 1, "kappa": 2, "sigma": 2, "omega": 12, "v": 2
 
 def fused(program: Program, sizes: dict[str, int]) -> Module:
     """The register-blocked form with the epilogue in it, and padding as it is read."""
-    made = skeletons(program, ("direct",))
-    choices = {"pad": "fused", "level": "glb"}
-    skeleton = next(s for s in made if choices.items() <= dict(s.choices).items())
+    (skeleton,) = some_of(program, "direct", 1, pad="fused", level="glb")
     return compile_candidate(skeleton, sizes)
 
 
@@ -85,6 +85,7 @@ def is_one_kernel_without_scratch(module: Module) -> bool:
     return [x.phase for x in module.launches].count("run") == 1 and module.memory.scratch == 0
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_epilogue_is_part_of_the_kernel(runtime: Device, name: str) -> None:
     """It works on the finished accumulators, in vectors, and what it computes is right."""
@@ -116,7 +117,7 @@ def test_a_layer_s_rectifier_takes_no_kernel(
     runtime: Device, family: str, sizes: dict[str, int], kernels: int
 ) -> None:
     program = convolution(LAYER)
-    made = skeletons(program, (family,))[0]
+    made = as_one_stage(program, (family,))[0]
     module = fused(program, sizes) if family == "direct" else compile_candidate(made, sizes)
     assert [x.phase for x in module.launches].count("run") == kernels
     assert module.memory.scratch == 0 or family == "staged"
@@ -134,7 +135,8 @@ def test_built_in_programs_with_an_epilogue_are_one_kernel(name: str) -> None:
 
 def test_whether_the_stage_is_stored_is_a_choice(runtime: Device) -> None:
     """Both forms are drawn, and give the same numbers."""
-    space = space_of(convolution(LAYER), runtime, families=["direct", "plain"])
+    families = "plain", "direct"
+    space = whole_space(convolution(LAYER), runtime, families=families, made=by_definition)
     arrays, _ = clipped()
     modules = []
     for choice in ("fused", "stored"):

@@ -42,6 +42,7 @@ def extreme(t, u, rows, columns, length):
 CHOICE = {"family": "direct", "level": "glb", "pad": "fused"}
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(
     ("t", "u", "length", "more"),
     [

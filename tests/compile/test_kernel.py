@@ -68,7 +68,7 @@ ROWS = (
 STAGES = """def stages(xs: [8][8]f32) =
   let score = xs |> map(reduce(add, 0)) in
   score |> asVector(4) |> map(mapVec(y => y + y)) |> asScalar"""
-CONV = program_text(convolution(Convolution(3, 4, 5, 4, (3, 3)), "conv"))
+CONV = program_text(convolution(Convolution(3, 4, 6, 4, (2, 2), (2, 2)), "conv"))
 
 
 @pytest.mark.parametrize(

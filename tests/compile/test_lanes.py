@@ -15,11 +15,11 @@ from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
-from liftpy.rewrite.composition import skeletons
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution
 from tests.compile.test_programs import agree, inputs, right
 from tests.oclgrind import check_all_under_oclgrind
+from tests.spaces import some_of, words_of
 from tests.subsample import subsample
 
 pytestmark = pytest.mark.usefixtures("derived_once")
@@ -67,11 +67,10 @@ TILED: dict[str, Program] = {
 
 @cache
 def space(name: str, choice: tuple[str, str]) -> Space:
-    """The candidates of a program with a choice."""
+    """Candidates of some skeletons of a program with a choice."""
     family = "tiled" if name in TILED else "direct"
     program = (PROGRAMS | POINTS | TILED)[name]
-    made = (s for s in skeletons(program, (family,)) if choice in s.choices)
-    return Space.of(program, find_device(), tuple(made))
+    return Space.of(program, find_device(), some_of(program, family, DRAWS, **dict([choice])))
 
 
 def drawn(name: str, choice: tuple[str, str]) -> list[Candidate]:
@@ -102,10 +101,10 @@ def test_an_image_that_is_read_point_by_point_is_one_row(name: str, runtime: Dev
 
 @pytest.mark.parametrize("layer", [LAYERS["channels first"], LAYERS["strided"]])
 def test_rows_of_larger_or_distant_windows_stay_apart(layer: Convolution) -> None:
-    words = {w for s in skeletons(convolution(layer, "layer"), ("direct",)) for w in s.choices}
-    assert ("flat", "yes") not in words
+    assert ("flat", "yes") not in words_of(convolution(layer, "layer"), "direct")
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_innermost_loop_of_a_sum_is_outermost(name: str, runtime: Device) -> None:
     candidates = subsample(drawn(name, ("loops", "innermost_first")), runtime)
@@ -116,8 +115,7 @@ def test_the_innermost_loop_of_a_sum_is_outermost(name: str, runtime: Device) ->
 @pytest.mark.parametrize("layout", ["nhwc", "nchw"])
 def test_only_lanes_that_are_stored_in_vectors_are_offered(layout: str) -> None:
     program = convolution(Convolution(5, 7, 12, 6, (3, 3), layout=layout), "layer")
-    words = {word for s in skeletons(program, ("direct",)) for word in s.choices}
-    assert (("lanes", "outer") in words) == (layout == "nchw")
+    assert (("lanes", "outer") in words_of(program, "direct")) == (layout == "nchw")
 
 
 def test_results_are_stored_in_vectors() -> None:

@@ -18,7 +18,14 @@ from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_families import generic
-from tests.compile.test_programs import agree, convolution, every_form_is_right, inputs, run_lowered
+from tests.compile.test_programs import (
+    agree,
+    convolution,
+    every_family_is_right,
+    every_form_is_right,
+    inputs,
+    run_lowered,
+)
 from tests.lowered import lowered
 from tests.oclgrind import check_all_under_oclgrind
 
@@ -138,6 +145,7 @@ def right(params: str, body: str, runtime: Device) -> None:
     agree(got, np.asarray(evaluate(parse(text), *arrays)), text)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", READ)
 def test_what_a_layout_reads_is_right(runtime: Device, name: str) -> None:
     right(*READ[name], runtime)
@@ -225,6 +233,15 @@ PROGRAMS = BORDERS | {
 
 
 @pytest.mark.covering(2)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_with_layouts_is_right_in_every_family(
+    runtime: Device, name: str, kept: Path
+) -> None:
+    families = every_family_is_right(parse(PROGRAMS[name]), runtime, kept)
+    assert ("direct" in families) == (name in BORDERS or "product" in name)
+
+
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_form_of_a_program_with_layouts_is_right(
     runtime: Device, name: str, kept: Path

@@ -56,6 +56,7 @@ def added(place: np.ndarray, d: np.ndarray) -> np.ndarray:
     return found.reshape(H, W, C)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", IMAGES)
 def test_forward_and_backward_on_devices(name: str, runtime: Device) -> None:
     x = IMAGES[name]

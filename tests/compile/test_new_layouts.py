@@ -40,13 +40,13 @@ from liftpy.primitives import (
 from liftpy.primitives.border import backwards
 from liftpy.primitives.map import array_of
 from liftpy.primitives.pad import check_value, constant_like, cropped
-from liftpy.rewrite.composition import skeletons
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.reference import reference
 from liftpy.semantics.verdict import Proved
-from tests.compile.test_programs import every_form_is_right
+from tests.compile.test_programs import every_family_is_right, every_form_is_right
 from tests.gradient.test_layouts import check_adjoint
+from tests.spaces import as_one_stage
 
 
 @dataclass(frozen=True)
@@ -252,6 +252,12 @@ def pads_of(name: str) -> dict[str, set[str]]:
 
 @pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
+def test_it_is_right_in_every_family(runtime: Device, name: str, kept: Path) -> None:
+    assert pads_of(name).keys() <= every_family_is_right(parse(PROGRAMS[name]), runtime, kept)
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_every_form_of_it_is_right(runtime: Device, name: str, kept: Path) -> None:
     assert every_form_is_right(parse(PROGRAMS[name]), runtime, kept) == pads_of(name).keys()
 
@@ -259,7 +265,7 @@ def test_every_form_of_it_is_right(runtime: Device, name: str, kept: Path) -> No
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_whether_it_is_stored_is_a_choice(name: str) -> None:
     choices: dict[str, set[str]] = {}
-    for skeleton in skeletons(parse(PROGRAMS[name])):
+    for skeleton in as_one_stage(parse(PROGRAMS[name])):
         words = dict(skeleton.choices)
         choices.setdefault(skeleton.family, set()).add(words.get("pad", "tile"))
     tiles = {"cooperative": {"tile"}} if name in COOPERATIVE else {}
@@ -268,7 +274,7 @@ def test_whether_it_is_stored_is_a_choice(name: str) -> None:
 
 def test_results_are_written_through_it() -> None:
     program = parse(PROGRAMS["flip of results"])
-    for skeleton in skeletons(program, ("plain",)):
+    for skeleton in as_one_stage(program, ("plain",)):
         module = compile_candidate(skeleton, {})
         assert len(module.launches) == 1
         assert "+ 71] = " in module.source, module.source
@@ -286,7 +292,7 @@ def test_fused_it_takes_no_kernel_and_no_memory(name: str, pad: str, kernels: in
 def register_blocked(program: Program, pad: str) -> Module:
     """A form of `direct`."""
     chosen = {("pad", pad), ("level", "glb")}
-    made = skeletons(program, ("direct",))
+    made = as_one_stage(program, ("direct",))
     return compile_candidate(
         next(s for s in made if chosen <= {*s.choices}), {"kappa": 4, "sigma": 2, "v": 4}
     )

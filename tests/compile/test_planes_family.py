@@ -22,6 +22,7 @@ from liftpy.pipeline import Compilation, compile_program
 from liftpy.rewrite.partition import direct
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import workload
+from tests.spaces import some_of
 
 FAMILY = "planes"
 ADDED = "map(transpose) |> map(d => d |> map(x => x |> reduce(add, 0)))"
@@ -77,10 +78,11 @@ def test_candidates_are_right_and_have_no_races(runtime: Device, name: str) -> N
     program = CASES[name]
     arrays = inputs(program)
     judge = Judge(program, arrays, expected(program, arrays, tolerance=1e-5))
-    found = space(name, runtime)
-    members = [m for m in found.members if m.points.count()]
+    found = Space.of(program, runtime, some_of(program, FAMILY, 5))
+    members = [m for m in found.members if m.possible]
+    assert members
     with Session(runtime) as session:
-        for member in members[:: 1 + len(members) // 5]:
+        for member in members:
             candidate = found.candidate(dict(member.words), seed=3)
             made = compile_program(candidate.skeleton.at(candidate.point))
             for code in made.optimized:
@@ -96,9 +98,9 @@ def test_passes_continue_what_other_passes_have_stored(runtime: Device) -> None:
     program = workload("convolution/grouped/5x4x4x4x3x2")
     arrays = inputs(program)
     judge = Judge(program, arrays, expected(program, arrays, tolerance=1e-5))
-    found = whole_space(program, runtime, families=(FAMILY,), made=direct)
     words = {"inside": "3", "hold": "no", "items": "many", "pad": "columns", "vector": "no"}
-    candidate = found.candidate(words)
+    made = some_of(program, FAMILY, 1, **words)
+    candidate = Space.of(program, runtime, made).candidate({})
     module = compile_program(candidate.skeleton.at(candidate.point)).module
     with Session(runtime) as session, session.load(module) as loaded:
         loaded.set_constants({name: arrays.pop(name) for name in ("w", "b")})

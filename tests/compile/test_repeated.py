@@ -81,6 +81,7 @@ def test_code_and_work_grow_with_the_depth(kind: str) -> None:
     assert characters < 3000
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_what_is_stored_on_the_way_is_right(runtime: Device, kind: str) -> None:
     program = parse(PROGRAMS[kind](8))
@@ -133,6 +134,7 @@ PARTS = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_of_tuples_and_borders_of_rows_have_plain_candidates(
     runtime: Device, name: str, kept: Path

@@ -92,6 +92,7 @@ def compiled(name: str) -> Compilation:
     return compile_program(lowered(PROGRAMS[name]))
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_right(runtime: Device, name: str) -> None:
     """Every buffer is poisoned: nothing is read that the work-item has not written."""

@@ -79,7 +79,7 @@ PROGRAMS = {
         def p(xs: [11]f32) = xs |> map(x => x - 1) |> iterate(3, ys => ys |> pad(1, 1, 0.5)
           |> slide(3, 1) |> map(w => w |> reduce((s, x) => s * 0.5 + x, 0))) |> map(x => -x)""",
     "an iteration that halves": """
-        def p(xs: [16]i32) = xs |> iterate(3, ys => ys |> split(2)
+        def p(xs: [12]i32) = xs |> iterate(2, ys => ys |> split(2)
           |> map(reduce((s, x) => s * 3 - x, 0)))""",
     "an iteration and a sum": """
         def p(xs: [7]i32) = (xs |> iterate(2, map(x => x * x - 3)), xs |> reduce(addInt, 0))""",
@@ -137,6 +137,7 @@ LOWERED = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", list(LOWERED))
 def test_a_lowered_sequence_is_right(runtime: Device, name: str) -> None:
     program = lowered(LOWERED[name].replace("{}", HORNER))

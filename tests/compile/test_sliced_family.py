@@ -22,6 +22,7 @@ from liftpy.rewrite.partition import direct
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import Convolution, convolution, workload
 from tests.loops.interpreted import interpreted
+from tests.spaces import some_of
 
 FAMILY = "sliced"
 LAYER = Convolution(6, 8, 8, 8, (3, 3), padding=(1, 1, 1, 1))
@@ -47,17 +48,18 @@ def space(name: str, device: Device) -> Space:
     return whole_space(CASES[name], device, families=(FAMILY,), made=direct)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
     program = CASES[name]
     arrays = inputs(program)
     judge = Judge(program, arrays, expected(program, arrays, tolerance=1e-5))
-    found = space(name, runtime)
+    tiles = some_of(program, FAMILY, 2, pad="tile")
+    assert len(tiles) == 2
+    found = Space.of(program, runtime, (*some_of(program, FAMILY, 3), *tiles))
     constants = {n: arrays[n] for n in program.constants}
     with Session(runtime) as session:
-        tiles = [m for m in found.members if m.words["pad"] == "tile"]
-        assert len(tiles) >= 3
-        for member in (*found.members[:16:6], *tiles[1:3]):
+        for member in found.members:
             candidate = found.candidate({**member.words, "chunk": 2, "turns": 2}, seed=3)
             module = compile_candidate(candidate.skeleton, candidate.assignment)
             with session.load(module) as loaded:

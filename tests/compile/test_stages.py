@@ -10,12 +10,15 @@ from liftpy.constraints.device import Device
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import STAGES
+from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.skeleton import FAMILY
+from liftpy.rewrite.strategies.families import FAMILIES
 from tests.compile.test_families import generic
 from tests.compile.test_programs import all_right, inputs
 from tests.draws import draws, tried
 from tests.oclgrind import check_all_under_oclgrind
 from tests.spaces import space
+from tests.staged import form_of
 from tests.subsample import first
 
 TIMES = (
@@ -67,16 +70,34 @@ PROGRAMS = {
 }
 DRAWS = 2  # of each family
 BLOCKED = [n for n in PROGRAMS if any(w in n for w in ("matrices", "product", "layer", "beside"))]
+PARTS = 3
+
+
+def part_of(families: int) -> tuple[str, ...]:
+    """Every third family; the first part has `direct`."""
+    order = ("direct", *(name for name in FAMILIES if name != "direct"))
+    return order[families::PARTS]
+
+
+@pytest.mark.covering(4)
+@pytest.mark.parametrize("families", range(PARTS))
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_form_of_some_stages_is_right(
+    runtime: Device, name: str, families: int, kept: Path
+) -> None:
+    """Drawn candidates of every family: what the constraints allow compiles and is right."""
+    program = parse(PROGRAMS[name])
+    drawn = draws(program, first(), DRAWS, kept, part_of(families))
+    some = tried(drawn, program, runtime)
+    if some:
+        all_right(program, ((d.label, d.module) for d in some), runtime)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_form_of_some_stages_is_right(runtime: Device, name: str, kept: Path) -> None:
-    """Drawn candidates of every family: what the constraints allow compiles and is right."""
-    program = parse(PROGRAMS[name])
-    drawn = draws(program, first(), DRAWS, kept)
-    assert any("direct(" in d.skeleton for d in drawn) == (name in BLOCKED)
-    named = ((d.label, d.module) for d in tried(drawn, program, runtime))
-    all_right(program, named, runtime)
+def test_some_stages_have_register_blocks(name: str) -> None:
+    """`direct` makes a stage of what multiplies and adds over two maps."""
+    stages = (stage for cut in partitions(parse(PROGRAMS[name])) for stage in cut.stages)
+    assert any(form_of(stage, "direct") for stage in stages) == (name in BLOCKED)
 
 
 @pytest.mark.parametrize(
@@ -114,13 +135,17 @@ def test_what_functions_read_is_stored() -> None:
 
 
 @pytest.mark.oclgrind
-def test_no_race_and_no_stray_access(kept: Path) -> None:
-    """Oclgrind finds nothing in any family of programs of several stages."""
+@pytest.mark.sampled(9)
+@pytest.mark.parametrize("half", [0, 1])
+@pytest.mark.parametrize("turn", range(len(FAMILIES)))
+def test_no_race_and_no_stray_access(turn: int, half: int, kept: Path) -> None:
+    """Oclgrind finds nothing in programs of several stages, of which each has another family."""
     jobs, cases = [], []
-    for name, text in PROGRAMS.items():
+    for k, (name, text) in [*enumerate(PROGRAMS.items(), turn)][half::2]:
         program = parse(text)
         arrays = dict(zip((p.name for p in program.params), inputs(program), strict=True))
-        for draw in draws(program, generic(), 1, kept):
+        family = [*FAMILIES][k % len(FAMILIES)]
+        for draw in draws(program, generic(), 1, kept, (family,)):
             jobs.append((draw.module, arrays))
             cases.append((name, draw.label))
     for case, (_, complaints) in zip(cases, check_all_under_oclgrind(jobs), strict=True):

@@ -11,7 +11,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore.exploring import space_of
+from liftpy.explore.exploring import space_of, whole_space
 from liftpy.explore.measure.check import Checker, Right
 from liftpy.explore.measure.meaning import allowed, expected
 from liftpy.explore.measure.outcome import WrongResult
@@ -34,6 +34,7 @@ from liftpy.pipeline import compile_candidate
 from liftpy.semantics.rounding import least_normal, storing_error
 from liftpy.semantics.storage import in_bytes, in_words
 from tests.oclgrind import check_under_oclgrind
+from tests.staged import by_definition
 from tests.subsample import is_first
 
 TYPES = [pytest.param(t, id=str(t)) for t in STORAGE]
@@ -173,6 +174,7 @@ def of_vectors(program: lp.Program, device, name: str):
     return found.values()
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", IN_KERNELS)
 def test_kernels_read_and_store_bit_for_bit(runtime, name: str) -> None:
     """One lane at a time and in vectors; the bits stored for a NaN may differ."""
@@ -225,14 +227,16 @@ def one_kernel(t, width: int, verb: str) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::pyopencl.CompilerWarning")
-def test_conversions_of_all_types_and_widths_are_right(runtime) -> None:
-    """One program of OpenCL with every conversion, load and store that kernels call."""
-    cases = [(t, width, verb) for t in STORAGE for width in WIDTHS for verb in ("read", "store")]
-    text = "\n".join(one_kernel(*case) for case in cases)
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("t", TYPES)
+def test_conversions_of_all_types_and_widths_are_right(runtime, t) -> None:
+    """One program of OpenCL with every conversion, load and store of a type that kernels call."""
+    cases = [(width, verb) for width in WIDTHS for verb in ("read", "store")]
+    text = "\n".join(one_kernel(t, *case) for case in cases)
     with Session(runtime) as session:
         context, queue = session.opened.context, session.opened.queue
         program = cl.Program(context, "\n".join([*storage_helpers(text), text])).build()
-        for t, width, verb in cases:
+        for width, verb in cases:
             given = np.resize(numbers(t, 400), 400)
             bits = lp.to_storage(given, t)
             read = lp.from_storage(bits, t)
@@ -249,6 +253,7 @@ def test_conversions_of_all_types_and_widths_are_right(runtime) -> None:
             np.testing.assert_array_equal(np.isnan(as_read), np.isnan(read))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("length", range(1, 68))
 def test_arrays_of_any_length_and_start_are_read_and_stored(device, length: int) -> None:
@@ -314,6 +319,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
@@ -330,7 +336,8 @@ def test_programs_with_stored_numbers_are_right(runtime, name: str) -> None:
     ]
     meant = lp.evaluate(program, *arrays)
     wide = meant if meant.dtype == np.float32 else lp.from_storage(meant, SCALARS[t])
-    for candidate in space_of(program, runtime).sample(8, 1):
+    space = whole_space(program, runtime, made=by_definition)
+    for candidate in space.sample(4, 1):
         found = lp.compile(program, candidate.assignment, device=runtime)(*arrays)
         assert found.dtype == meant.dtype
         got = found if found.dtype == np.float32 else lp.from_storage(found, SCALARS[t])
@@ -365,6 +372,7 @@ def test_a_stored_array_is_padded_with_any_number_of_its_type(device, value: str
     np.testing.assert_array_equal(found, np.float32([float(value), 1, 2, 3, float(value)]))
 
 
+@pytest.mark.usefixtures("in_one_process")
 def test_a_rectifier_in_python_is_explored(tmp_path, device) -> None:
     @lp.program
     def rectifier(x: lp.array(lp.bf16, 12)):
@@ -375,6 +383,7 @@ def test_a_rectifier_in_python_is_explored(tmp_path, device) -> None:
     assert {row.outcome for row in campaign.rows} == {"measured"}
 
 
+@pytest.mark.usefixtures("in_one_process")
 def test_a_campaign_checks_stored_results(tmp_path, device) -> None:
     """The result is compared as numbers, and a conversion may end at a neighbour."""
     program = parse("def p(x: [64][32]f32) = x |> map(row => bf16(row |> reduce(add, 0)))")

@@ -17,13 +17,14 @@ from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
-from liftpy.rewrite.composition import derived_once, of_family, skeletons
+from liftpy.rewrite.composition import derived_once, of_family
 from liftpy.rewrite.strategies.families import common
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload
 from tests.compile.test_programs import agree, inputs, right, run_lowered
 from tests.lowered import lowered
 from tests.oclgrind import check_all_under_oclgrind
+from tests.spaces import as_one_stage, some_of
 from tests.subsample import subsample
 
 STREAM = re.compile(r"^ .*\bstream_\w+\(.*$", re.MULTILINE)
@@ -127,10 +128,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def forget() -> None:
     """Clear what was derived with another limit."""
-    for derived in (derived_once, of_family):
+    for derived in (derived_once, of_family, as_one_stage):
         derived.cache_clear()
 
 
+@pytest.mark.covering(2)
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_families_with_vectors_stream_what_is_large(runtime: Device, name: str) -> None:
@@ -147,17 +149,16 @@ def compiled(candidate: Candidate) -> Module:
 def drawn(name: str) -> list[Candidate]:
     """Streamed candidates of a program, in vectors of four."""
     program = PROGRAMS[name]
-    made = skeletons(program, ("direct", "tiled"))
-    streamed = tuple(s for s in made if ("stores", "streamed") in s.choices)
-    space = Space.of(program, find_device(), streamed)
-    members = space.members[:: max(1, len(space.members) // 4)]
-    found = (m.first({"v": 4}, 0) for m in members)
+    families = "direct", "tiled"
+    made = (s for family in families for s in some_of(program, family, 4, stores="streamed"))
+    space = Space.of(program, find_device(), made)
+    found = (m.first({"v": 4}, 0) for m in space.members)
     return [Candidate(program, one[0], tuple(one[1].items())) for one in found if one is not None]
 
 
 def test_a_small_result_has_one_way_of_being_stored() -> None:
     for program in PROGRAMS.values():
-        for skeleton in skeletons(program, ("direct", "tiled")):
+        for skeleton in as_one_stage(program, ("direct", "tiled")):
             assert "stores" not in dict(skeleton.choices)
 
 

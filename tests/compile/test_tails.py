@@ -16,16 +16,17 @@ from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate, compile_program
-from liftpy.rewrite.composition import skeletons
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload
 from tests.compile.test_programs import agree, inputs, right, run_lowered
 from tests.lowered import lowered
 from tests.oclgrind import check_all_under_oclgrind
+from tests.spaces import as_one_stage, some_of
 from tests.subsample import subsample
 
 pytestmark = pytest.mark.usefixtures("derived_once")
 
+FAMILIES = "direct", "tiled"
 DRAWS = 5  # of a program; its structural choices take turns
 
 PROGRAMS: dict[str, Program] = {
@@ -42,12 +43,10 @@ PROGRAMS: dict[str, Program] = {
 
 @cache
 def space(name: str) -> Space:
-    """The candidates of a program whose last blocks begin early."""
+    """Candidates of some skeletons of a program whose last blocks begin early."""
     program = PROGRAMS[name]
-    made = skeletons(program, ("direct", "tiled"))
-    return Space.of(
-        program, find_device(), tuple(s for s in made if ("tail", "overlap") in s.choices)
-    )
+    made = (s for family in FAMILIES for s in some_of(program, family, DRAWS, tail="overlap"))
+    return Space.of(program, find_device(), made)
 
 
 def drawn(name: str) -> list[Candidate]:
@@ -55,6 +54,7 @@ def drawn(name: str) -> list[Candidate]:
     return space(name).sample(DRAWS, seed=5)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_prime_length_is_cut_into_blocks_of_any_size(runtime: Device, name: str) -> None:
     candidates = subsample(drawn(name), runtime)
@@ -141,8 +141,10 @@ def test_chunks_that_divide_the_length_cost_nothing(stage: str) -> None:
 def test_lengths_with_good_divisors_have_no_such_choice() -> None:
     """Lengths of 224, 112, 56, 28 and 14, of 64 and more kernels, have blocks that divide them."""
     for name in ("vgg16/0", "vgg16/12", "vgg16/24", "matmul/1024x1024x1024"):
-        assert all("tail" not in dict(s.choices) for s in skeletons(workload(name)))
-    uneven = skeletons(workload("matmul/1021x1024x1024"), ("direct",))
+        made = as_one_stage(workload(name), (*FAMILIES, "cooperative"))
+        assert made
+        assert all("tail" not in dict(s.choices) for s in made)
+    uneven = as_one_stage(workload("matmul/1021x1024x1024"), ("direct",))
     assert {dict(s.choices)["tail"] for s in uneven} == {"none", "overlap"}
     for s in uneven:
         assert ("cover(sigma)" in show(s.program)) == (("tail", "overlap") in s.choices)
