@@ -233,6 +233,7 @@ def test_its_text_reads_back(name):
     assert lp.parse(lp.show(program)) == program
 
 
+@pytest.mark.covering(2)
 @programs
 def test_a_kernel_computes_it(runtime, name):
     """A drawn candidate, on a device."""

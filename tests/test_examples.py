@@ -220,9 +220,20 @@ def test_an_example_reads_back_from_its_text(file: str) -> None:
 
 
 @pytest.mark.covering(2)
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", REFERENCES)
 def test_an_example_is_right(runtime: Device, file: str, kept: Path) -> None:
     """Drawn candidates of every family that applies."""
+    drawn_candidates_are_right(runtime, file, kept)
+
+
+@pytest.mark.sampled(16)
+@pytest.mark.parametrize("file", BUILT_IN)
+def test_an_example_of_a_built_in_program_is_right(runtime: Device, file: str, kept: Path) -> None:
+    """As tests/workloads tries the same program in the embedded form."""
+    drawn_candidates_are_right(runtime, file, kept)
+
+
+def drawn_candidates_are_right(runtime: Device, file: str, kept: Path) -> None:
     example, arrays, expected = case(file)
     of_first = draws(example, first(), 1 if file in BUILT_IN else DRAWS, kept)
     drawn = tried(of_first, example, runtime)

@@ -10,6 +10,8 @@ from pathlib import Path
 from liftpy.boards.bundle import Bundle, write
 from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.exploring import space_of
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.space import Space
 from liftpy.ir.program import Program
 from liftpy.workloads import Convolution, convolution
 
@@ -33,6 +35,11 @@ def exported(
     """A bundle of a program: one candidate, or the first draws of seed 0."""
     space = space_of(program, device)
     chosen = [space.candidate(settings or {})] if draws is None else space.sample(draws, 0)
+    return bundled(space, chosen, folder)
+
+
+def bundled(space: Space, chosen: Iterable[Candidate], folder: Path) -> Bundle:
+    """A bundle of candidates of a space."""
     bundle = Bundle(identity_of(space, 0, search="random"), tuple(chosen))
     write(bundle, folder)
     (folder / "library.txt").unlink()  # the system's loader finds PoCL, and loads nothing else

@@ -76,6 +76,7 @@ LIGHT = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", LIGHT, ids=" ".join)
 def test_a_command_imports_no_more_than_it_needs(command, tmp_path):
     """What its answer does not need: solver, driver, parser, database, the compiler's rooms."""

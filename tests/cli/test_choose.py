@@ -14,7 +14,7 @@ X86 = ("--device", "profile:xeon-silver-4208")
 MATMUL = "matmul/64x64x64"
 """A program of one stage, whose choice takes a twentieth of the time of one of several."""
 
-WINDOWS = convolution(Convolution(3, 6, 7, 4, (3, 3), padding=(1, 1, 1, 1)), "windows")
+WINDOWS = convolution(Convolution(3, 6, 7, 4, (3, 1), padding=(1, 1, 0, 0)), "windows")
 
 
 def test_the_choice_is_a_candidate_that_other_commands_take(liftpy):
@@ -44,7 +44,7 @@ def test_what_is_printed(liftpy):
     assert " --set family=" in said.out
 
 
-@pytest.mark.parametrize("asked", [(MATMUL,), ("windows.lift", "--set", "winograd=2x2")], ids=str)
+@pytest.mark.parametrize("asked", [(MATMUL,), ("windows.lift", "--set", "winograd=2x1")], ids=str)
 def test_the_same_request_has_the_same_answer(liftpy, asked):
     """Of one stage, and of partitions into several."""
     Path("windows.lift").write_text(program_text(WINDOWS))

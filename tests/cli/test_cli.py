@@ -289,7 +289,7 @@ def test_explain_says_where_in_the_text_the_rules_work(liftpy):
     assert bad.out.count("rule split_join (step 8): on `map(kernelbias => ") == 1
     line = int(re.search(r"at line (\d+), column", bad.out)[1])
     assert "map(kernelbias" in Path("tiny.lift").read_text().splitlines()[line - 1]
-    built_in = liftpy("explain", "matmul/8x9x16", "--set", "family=direct", "--set", "kappa=5")
+    built_in = liftpy("explain", "dot/64", "--set", "strided=no", "--set", "chunk=5")
     assert "of its text (`liftpy show`)." in built_in.out
 
 

@@ -69,6 +69,7 @@ def test_a_command_that_is_in_native_code_is_stopped_all_the_same(folder):
     assert said.stderr == "stopped\n"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", CODES)
 def test_a_campaign_that_is_stopped_leaves_its_file_and_nothing_else(folder, number):
     path = folder / f"{number.name}.db"

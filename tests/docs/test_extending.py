@@ -11,13 +11,13 @@ from tests.docs.pages import DOCS, ROOT, blocks, run_page, sections
 PAGE = DOCS / "extending.md"
 EXAMPLES = [name for name, _ in sections(PAGE.read_text(encoding="utf-8"))]
 COPIED = ("liftpy", "tests")
-LEFT = shutil.ignore_patterns("__pycache__", "golden")
+LEFT = shutil.ignore_patterns("golden")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_does_what_the_page_says(device, tmp_path, name):
-    for folder in COPIED:
+    for folder in COPIED:  # with the compiled modules: all would be compiled again
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=LEFT)
     for file in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / file, tmp_path)

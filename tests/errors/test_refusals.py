@@ -1,5 +1,6 @@
 """Every refusal has a golden message, and every place that makes one has a case."""
 
+import pickle
 import re
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from liftpy.errors import BuildFailed, LiftError
 from liftpy.opencl.devices import devices
 from liftpy.opencl.session import BUILD_OPTIONS
 from liftpy.semantics.sizes import parse
+from tests.conftest import of_all_workers
 from tests.errors.cases import CASES
 from tests.errors.sites import came_from, sites, traced
 from tests.errors.test_messages import TEXTS
@@ -46,12 +48,24 @@ def said(error: BaseException, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory, in_one_process):
-    """What a case raised, in a folder of its own, and where; each is tried once."""
+    """What a case raised, in a folder of its own, and where; each is tried once.
+
+    By the first worker of pytest-xdist that asks: one test asks for all.
+    """
     if not devices():
         pytest.skip("some refusals are a device's, and there is none")
+    known = of_all_workers(tmp_path_factory, "refusals")
 
     @cache
     def found(name):
+        file = known / name
+        if not file.exists():
+            draft = tmp_path_factory.mktemp("draft") / name
+            draft.write_bytes(pickle.dumps(tried(name)))
+            draft.replace(file)
+        return pickle.loads(file.read_bytes())  # noqa: S301  our own
+
+    def tried(name):
         folder = tmp_path_factory.mktemp(name)
         with traced(), pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)

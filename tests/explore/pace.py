@@ -37,4 +37,4 @@ def limits(device):
 
     The machine may be twice as busy when a candidate runs as it was when its pace was taken.
     """
-    return {"build_limit": 4.0 * pace(device), "candidate_limit": 8.0 * pace(device)}
+    return {"build_limit": 3.0 * pace(device), "candidate_limit": 5.0 * pace(device)}

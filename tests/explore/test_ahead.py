@@ -87,6 +87,7 @@ def overlaps(asked):
     ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )

@@ -27,7 +27,7 @@ SLOWER = 3  # the time of other forms with equally good sizes, relative to the f
 @pytest.fixture(scope="module")
 def correlation() -> Space:
     """All families and all forms by F(m, r) of a small convolution."""
-    return Space.whole(Case((6, 6), 2, 2, (3, 3), 0).program, DEFAULT_DEVICE)
+    return Space.whole(Case((13,), 2, 2, (3,), 0).program, DEFAULT_DEVICE)
 
 
 def form_of(candidate: Candidate) -> str:
@@ -79,14 +79,14 @@ def found(search: str, space: Space, fastest: str, seed: int) -> int:
     return min(trial.time_ns for trial in trials if trial.time_ns is not None)
 
 
-@pytest.mark.parametrize("fastest", ["direct", "4x4", "2x2"])
+@pytest.mark.parametrize("fastest", ["direct", "4", "2"])
 def test_the_fastest_form_is_found_as_if_it_were_known(correlation, fastest):
-    known = correlation.narrow({WINOGRAD if "x" in fastest else FAMILY: fastest})
+    known = correlation.narrow({WINOGRAD if fastest.isdigit() else FAMILY: fastest})
     told = min(found("guided", known, fastest, seed) for seed in SEEDS)
     near = [found("guided", correlation, fastest, seed) <= NEAR * told for seed in SEEDS]
     assert sum(near) >= len(near) - MISSED.get(fastest, 0)
 
 
 def test_random_draws_do_not_find_it(correlation):
-    told = found("guided", correlation.narrow({WINOGRAD: "4x4"}), "4x4", 0)
-    assert all(found("random", correlation, "4x4", seed) > NEAR * told for seed in SEEDS)
+    told = found("guided", correlation.narrow({WINOGRAD: "4"}), "4", 0)
+    assert all(found("random", correlation, "4", seed) > NEAR * told for seed in SEEDS)

@@ -90,6 +90,7 @@ def run(path, samples, device, **options):
     return explore(PROGRAM, samples, 0, path, device, **options)
 
 
+@pytest.mark.sampled(2)
 @BOTH
 def test_a_campaign_goes_on_whatever_its_candidates_do(misbehave, runtime, tmp_path, liftpy):
     misbehave({place: does for place, (does, _, _) in DOES.items()})

@@ -1,5 +1,6 @@
 """Networks with joined operations: which are joined, their meaning, and their spaces."""
 
+import contextlib
 import itertools
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 
 import liftpy as lp
+from liftpy.compile import Kernel
 from liftpy.explore.exploring import candidate_of
 from liftpy.networks.joining import MOST_NODES
 from liftpy.rewrite.partition import direct
@@ -24,12 +26,16 @@ def names(network):
     return [operation.name for operation in network]
 
 
-def normalized(batch=1, *, bias=False, residual=False, seed=5):
-    """Conv, BatchNormalization, perhaps Add, Relu: 3 channels of 5x7 to 4 kernels."""
+def normalized(batch=1, *, bias=False, residual=False, seed=5, stride=1):
+    """Conv, BatchNormalization, perhaps Add, Relu: 3 channels of 5x7 to 4 kernels.
+
+    With the stride 3, in one dimension, there are no forms by F(m, r).
+    """
     rng = np.random.default_rng(seed)
-    shape = [batch, 4, 5, 7]
+    shape = [batch, 4, 4 // stride + 1, 7]
+    windows = {"pads": [1, 1, 1, 1], "strides": [stride, 1]}
     nodes = [
-        node("Conv", "x w b" if bias else "x w", "c", "conv", pads=[1, 1, 1, 1]),
+        node("Conv", "x w b" if bias else "x w", "c", "conv", **windows),
         node("BatchNormalization", "c scale shift mean var", "n", "norm", epsilon=1e-3),
         node("Relu", "n", "y", "relu"),
     ]
@@ -286,14 +292,14 @@ def test_an_epilogue_is_fused_into_register_blocks(batch, residual):
 
 
 def test_a_joined_operation_runs_as_a_fused_candidate(device):
-    network = lp.network(normalized(2, residual=True)).joined()
+    network = lp.network(normalized(2, residual=True, stride=3)).joined()
     (operation,) = network
     settings_ = {"stage1": "fused", "result.family": "direct"}
     given_arrays = inputs_of(network)
     by_name = dict(zip(network.graph.inputs, given_arrays, strict=True)) | network.graph.constants
     candidate = candidate_of(operation.program, device, settings_)
-    kernel = lp.compile(operation.program, candidate.assignment, device=device)
-    found = kernel(*(by_name[n] for n in operation.inputs))
+    with contextlib.closing(Kernel(candidate, device)) as kernel:
+        found = kernel(*(by_name[n] for n in operation.inputs))
     np.testing.assert_allclose(found, network.evaluate(given_arrays)["y"], rtol=1e-4, atol=1e-5)
 
 

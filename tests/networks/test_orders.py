@@ -20,6 +20,8 @@ from liftpy.networks.orders import Orders, hopes
 from liftpy.networks.solver import orders as chosen_orders
 from tests.networks.models import model, node, value
 
+pytestmark = pytest.mark.usefixtures("in_one_process")
+
 
 def some(rng, *shape):
     return rng.standard_normal(shape).astype(np.float32)

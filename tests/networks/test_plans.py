@@ -17,6 +17,7 @@ from liftpy.errors import (
     StoreRefused,
     TypeRefused,
 )
+from liftpy.explore.space.space import Space
 from liftpy.networks.costs import Costs
 from liftpy.networks.layout import constant_bytes, footprint, layout_of
 from liftpy.networks.options import Option, undominated
@@ -26,6 +27,7 @@ from liftpy.networks.planning import planned
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 from tests.networks.models import model, node, one, value
+from tests.staged import by_definition
 
 ALIGNMENT = 256
 SHAPE = (1, 3, 5, 7)
@@ -52,7 +54,7 @@ def options(device):
     def found(operation):
         program = operation.program
         if program not in known:
-            drawn = lp.space(program, device).sample(8, seed=3)
+            drawn = Space.whole(program, device, made=by_definition).sample(8, seed=3)
             made = [(c, compile_candidate(c.skeleton, c.point)) for c in drawn]
             known[program] = [
                 Option(c.skeleton.key, c.assignment, cost(m, k), m) for k, (c, m) in enumerate(made)

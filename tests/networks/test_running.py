@@ -8,6 +8,7 @@ import onnx.parser
 import pytest
 
 import liftpy as lp
+from liftpy.explore.space.space import Space
 from liftpy.networks.arena import conflict
 from liftpy.networks.executing import by_meaning, execute
 from liftpy.networks.layout import blocks_of, constant_bytes, footprint, layout_of
@@ -15,6 +16,7 @@ from liftpy.networks.options import Option, firsts
 from liftpy.networks.running import Runner
 from liftpy.pipeline import compile_candidate
 from tests.networks.models import model, node, value
+from tests.staged import by_definition
 
 ALIGNMENT = 512
 X = np.random.default_rng(7).standard_normal((1, 3, 5, 7)).astype(np.float32)
@@ -124,7 +126,7 @@ def other_candidates(device, seed):
     def options(operation):
         program = operation.program
         if program not in known:
-            drawn = lp.space(program, device).sample(8, seed=seed)
+            drawn = Space.whole(program, device, made=by_definition).sample(8, seed=seed)
             modules = [(c, compile_candidate(c.skeleton, c.point)) for c in drawn]
             by_scratch = max(modules, key=lambda one: footprint(one[1], ALIGNMENT).scratch)
             by_packed = max(modules, key=lambda one: footprint(one[1], ALIGNMENT).packed)
