@@ -44,7 +44,7 @@ INTERPRETED = [
     *(("any", start, 50) for start in range(0, 650, 50)),
     *(("lets", start, 50) for start in range(0, 150, 50)),
     *(("indices", start, 20) for start in range(0, 60, 20)),
-    *(("stages", start, 10) for start in range(0, 40, 10)),
+    *(("stages", start, 5) for start in range(0, 40, 5)),
 ]
 ON_DEVICES = [("any", 650, 25), ("lets", 150, 20), ("stages", 40, 8)]
 FAR = 461  # its bound on the code is not near: 16 lanes that are chosen apart are one vector
