@@ -9,6 +9,7 @@ from tests.benchmarks.scripts import script
 claims = script("winograd_claims")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("section", "sizes"),
     [

@@ -1,13 +1,16 @@
 """Small skeletons: derived by rules as strategies do it, or lowered by hand to test one limit."""
 
+from liftpy.ir.program import Program
 from liftpy.ir.types import F32
 from liftpy.language.embedded.lang import add, array_type, map, program, reduce, slide
 from liftpy.primitives.dialects import LoweredProgram
+from liftpy.rewrite.composition import stage_skeletons
 from liftpy.rewrite.proof_cache import admit
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import Lowered, Parameter, Skeleton
 from liftpy.rewrite.strategies.lower import sequential
 from liftpy.rewrite.strategy import Derivation, derive, derived, outermost, rule, seq
+from tests.staged import by_definition
 
 
 def apply(name, **given):
@@ -60,3 +63,9 @@ def window_sums(length=48):
         sequential(),
     )
     return skeleton(sums, strategy, tile, chunk)
+
+
+def skeletons_by_definition(program: Program) -> tuple[Skeleton, ...]:
+    """The skeletons of a program as one stage, without those that compute by F(m, r)."""
+    whole = (partition for partition in by_definition(program) if partition.is_whole)
+    return tuple(s for p in whole for s in stage_skeletons(p, p.stages[0]))

@@ -16,9 +16,9 @@ from liftpy.constraints.device import DEFAULT_DEVICE, PRIVATE_LIMIT
 from liftpy.explore.space.space import Space
 from liftpy.kernels.chain import chain
 from liftpy.pipeline import PASSES, compile_candidate
-from liftpy.rewrite.composition import skeletons
 from liftpy.workloads import workloads
 from tests.constraints import faults
+from tests.constraints.skeletons import skeletons_by_definition
 
 DEVICES = (
     DEFAULT_DEVICE,
@@ -28,15 +28,16 @@ DEVICES = (
 SOME = [w.name for w in workloads()][::11]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["vgg16/7", *SOME])
 def test_draws_keep_every_condition_in_plain_integers(name):
     program = lp.workload(name)
-    derived = skeletons(program)
+    derived = skeletons_by_definition(program)
     for device in DEVICES:
         space = Space.of(program, device, derived)
         systems = {m.skeleton.key: m.system for m in space.members}
-        for candidate in itertools.islice(space.draws(seed=3), 60):
+        for candidate in itertools.islice(space.draws(seed=3), 30):
             system, point = systems[candidate.skeleton.key], candidate.point
             assert all(p.low <= point[p.name] <= p.high for p in system.parameters)
             assert [str(c) for c in system.clauses if not c.constraint.holds(point)] == []
@@ -56,6 +57,7 @@ SMALL = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SMALL)
 def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name, monkeypatch):
     """Bytes of registers as the memory figures say, statements as the condition counts them.
@@ -64,8 +66,8 @@ def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name, monke
     condition counts one version of each loop; a loop has at most three (`liftpy.loops.unswitch`).
     """
     program = lp.workload(name)
-    space = Space.of(program, DEFAULT_DEVICE, skeletons(program))
-    for candidate in space.sample(30, seed=2):
+    space = Space.of(program, DEFAULT_DEVICE, skeletons_by_definition(program))
+    for candidate in space.sample(12, seed=2):
         module = compile_candidate(candidate.skeleton, candidate.point)
         texts = faults.kernels(module.source)
         measured = [faults.registers(text)[1] for text in texts]

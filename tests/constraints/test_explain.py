@@ -81,6 +81,7 @@ def test_a_clash_of_several_conditions_has_no_spare_one():
     ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("helped", [True, False], ids=["z3", "no z3"])
 @pytest.mark.parametrize("seed", range(80))
 def test_clashes_leave_no_point_and_each_is_needed(seed, helped, monkeypatch):
@@ -97,6 +98,7 @@ def test_clashes_leave_no_point_and_each_is_needed(seed, helped, monkeypatch):
             assert Space(ConstraintSystem(found.parameters, rest)).count() > 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(120))
 def test_no_clash_is_smaller(seed):
     found = random_system(seed)

@@ -33,11 +33,10 @@ from liftpy.language.embedded.lang import (
     split,
     to_private,
 )
-from liftpy.rewrite.composition import skeletons
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.workloads.convolution import Convolution, convolution
 from tests.constraints import faults
-from tests.constraints.skeletons import by_hand, doubling
+from tests.constraints.skeletons import by_hand, doubling, skeletons_by_definition
 
 FAULTS = {
     "device work-group size of": faults.GROUP,
@@ -73,7 +72,7 @@ def doubled(xs: array_type(F64, 2, 4096)):
 
 @cache
 def derived(source):
-    return {s.key: s for s in skeletons(source)}
+    return {s.key: s for s in skeletons_by_definition(source)}
 
 
 CONVOLUTION = convolution(Convolution(2, 6, 6, 4, (3, 3), padding=(1, 1, 1, 1)))

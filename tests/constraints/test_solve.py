@@ -112,6 +112,7 @@ def test_the_range_of_a_gather_is_a_condition_like_others():
     assert isinstance(feasible(system(ranges, inside, at_least(5, t))), Infeasible)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_tightened_range_is_that_of_the_points(seed):
     found = random_system(seed)

@@ -13,16 +13,17 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from liftpy.constraints.device import Device
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.length import length
 from liftpy.errors import BuildFailed, KernelRefused, LiftError
 from liftpy.ir.call import FunCall
@@ -32,7 +33,7 @@ from liftpy.ir.program import Program
 from liftpy.ir.walk import top_down
 from liftpy.kernels.chain import Chain, chain
 from liftpy.language.text.program import show
-from liftpy.loops.passes import after_each_pass
+from liftpy.loops.lower import LoopKernel
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.indices import HELPERS
@@ -40,8 +41,10 @@ from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
 from liftpy.opencl.session import Session
-from liftpy.pipeline import PASSES, Compilation, compile_program
+from liftpy.pipeline import Compilation, compile_program
 from liftpy.primitives.dialects import LoweredProgram
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.rule import REAL_LAWS
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.rules.correlation import NAMES as CORRELATIONS
@@ -53,10 +56,13 @@ from tests.draws import unproved
 from tests.fuzz.generator import inputs
 from tests.fuzz.kinds import MAKERS
 from tests.fuzz.shrink import shrink
-from tests.loops.interpreted import interpreted, nests_of, statements
+from tests.loops.interpreted import interpreted, stages_of, statements
 from tests.plainly import PLAINLY, building_plainly
-from tests.staged import candidates
+from tests.staged import by_definition, candidates
 from tests.subsample import is_first
+
+Partitions: TypeAlias = Callable[[Program], Iterable[Partition]]
+"""How a program may be cut into stages."""
 
 BATCH = 64  # programs that are built together
 LONGEST = 100_000  # characters of code that are given to a driver
@@ -130,9 +136,15 @@ class Case:
     arrays: dict[str, Any]
 
     @cached_property
-    def wanted(self) -> list[tuple[np.ndarray, bool]]:
-        """What the program means, in numpy."""
-        return expected(self.program, self.arrays)
+    def wanted(self) -> list[np.ndarray]:
+        """What the program means, in float64: the components of its result."""
+        return meaning(self.program, self.arrays)
+
+    @cached_property
+    def exact(self) -> list[bool]:
+        """Of each component, whether f32 gives the same."""
+        rounded = components(evaluate(self.program, *self.arrays.values()))
+        return list(map(np.array_equal, self.wanted, rounded))
 
 
 @dataclass
@@ -185,14 +197,14 @@ def lowered_plainly(program: Program) -> tuple[Compilation, str]:
 
 
 def lowered_by(
-    family: str, program: Program, device: Device, random: Random
+    family: str, program: Program, device: Device, random: Random, partitions: Partitions
 ) -> tuple[str, Compilation, str, bool] | None:
     """The program by a family, a random choice and a random point; None if the family has none.
 
     Of several stages one at least is made by the family. In words, compiled, where its code is
     misjudged, and whether it `rounds`.
     """
-    for candidate in candidates(program, device, family, random):
+    for candidate in candidates(program, device, family, random, partitions):
         made = compile_program(candidate.skeleton.at(candidate.point))
         wrong = misjudged(chain(candidate.skeleton.program), candidate.point, made)
         steps = candidate.skeleton.derivation.steps
@@ -213,27 +225,41 @@ def misjudged(open_sizes: Chain, assignment: Mapping[str, int], made: Compilatio
     return ""
 
 
-def forms(seed: int, device: Device, kind: str = "any") -> Iterator[Form]:
+def forms(seed: int, device: Device, kind: str = "any", *, one: bool = False) -> Iterator[Form]:
     """Forms of a seed's program: all of its results by `plain`, and by a family that does more.
 
     Half of them are of the program after random rules; of programs with names all are candidates.
+    With `one` either is made: that by `plain` for every other seed, or if no other family applies;
+    and none computes by F(m, r) (tests/staged.py).
     """
+    cut = by_definition if one else partitions
     program, random = MAKERS[kind](seed), Random(seed)
     form, how = program, ""
     if kind == "any" and random.random() < 0.5:
         form, applied = rewritten(program, random)
         how = f" after {', '.join(applied) or 'no rule'}"
+    others = others_of(form, device, random, how, cut)
+    if one and seed % 2 and (found := next(others, None)):
+        yield found
+        return
     found = None
     if kind != "any" or random.random() < 0.5:
-        found = lowered_by("plain", form, device, random)
+        found = lowered_by("plain", form, device, random, cut)
     way, made, wrong, rounds = found or ("over ids", *lowered_plainly(form), False)
     yield Form("plain", way + how, form, made, wrong, rounds, drawn=found is not None)
+    if not one:
+        yield from islice(others, 1)
+
+
+def others_of(
+    program: Program, device: Device, random: Random, how: str, partitions: Partitions
+) -> Iterator[Form]:
+    """A form by each family but `plain` that applies, in random order; `how` it was rewritten."""
     for name in sorted(OTHERS, key=lambda name: random.random() * TURN.get(name, 1.0)):
-        found = lowered_by(name, form, device, random)
+        found = lowered_by(name, program, device, random, partitions)
         if found is not None:
             way, made, wrong, rounds = found
-            yield Form(name, way + how, form, made, wrong, rounds, drawn=True)
-            return
+            yield Form(name, way + how, program, made, wrong, rounds, drawn=True)
 
 
 # --- many programs in one build -------------------------------------------------------------------
@@ -292,11 +318,9 @@ def results(session: Session, cases: list[Case]) -> Iterator[tuple[Case, np.ndar
 # --- verdicts -------------------------------------------------------------------------------------
 
 
-def expected(program: Program, arrays: dict[str, Any]) -> list[tuple[np.ndarray, bool]]:
-    """The components of the meaning in float64, and whether f32 gives the same."""
-    exact = components(evaluate(program, *arrays.values(), dtype=np.float64))
-    rounded = components(evaluate(program, *arrays.values()))
-    return [(e, np.array_equal(e, r)) for e, r in zip(exact, rounded, strict=True)]
+def meaning(program: Program, arrays: dict[str, Any]) -> list[np.ndarray]:
+    """The components of the meaning, in float64."""
+    return components(evaluate(program, *arrays.values(), dtype=np.float64))
 
 
 def components(value: Any) -> list[np.ndarray]:
@@ -309,47 +333,65 @@ def components(value: Any) -> list[np.ndarray]:
 def difference(case: Case, value: Any) -> str:
     """Where a result is not the meaning; nothing if it is."""
     results, wanted = components(value), case.wanted
-    for k, (got, (right, exact)) in enumerate(zip(results, wanted, strict=True)):
+    for k, (got, right) in enumerate(zip(results, wanted, strict=True)):
         where = f"component {k} " if len(wanted) > 1 else ""
         if got.shape != right.shape:
             return f"{where}shape {got.shape}, not {right.shape}"
-        equal = exact and not case.form.rounds
-        near = got == right if equal else np.isclose(got, right, 1e-4, 1e-4 * np.abs(right).max())
+        near = got == right
+        if not near.all() and (case.form.rounds or not case.exact[k]):
+            near = np.isclose(got, right, 1e-4, 1e-4 * np.abs(right).max())
         if not near.all():
             place = tuple(map(int, np.argwhere(~near)[0])) if got.shape else ()
-            form = expected(case.form.program, case.arrays)
-            same = all(np.array_equal(a, b) for (a, _), (b, _) in zip(form, wanted, strict=True))
+            form = meaning(case.form.program, case.arrays)
+            same = all(map(np.array_equal, form, wanted))
             what = "" if same else "; the rewritten program means something else"
             return f"{where}at {list(place)} {got[place]}, not {right[place]}{what}"
     return ""
 
 
-def judged(seeds: Iterable[int], session: Session, kind: str = "any") -> Iterator[Verdict]:
-    """A verdict for each form of each program."""
+def judged(
+    seeds: Iterable[int],
+    device: Device,
+    session: Session | None,
+    kind: str = "any",
+    *,
+    one: bool = False,
+) -> Iterator[Verdict]:
+    """A verdict for each form of each program; without a session, what the interpreter says.
+
+    With `one`, each program has one form, which no interpreter judges if there is a session.
+    """
     waiting: list[Case] = []
+    interprets = session is None or (not one and is_first(device))
     for seed in seeds:
         program = MAKERS[kind](seed)
         try:
-            for form in forms(seed, session.device, kind):
+            for form in forms(seed, device, kind, one=one):
                 if len(form.module.source) > LONGEST:
                     why = f"{len(form.module.source)} characters of code"
                     yield Verdict(seed, form.family, form.how, "large", why, form.program)
                     continue
                 case = Case(seed, program, form, inputs(program))
-                fault = unsafe(case) if is_first(session.device) else ""
+                fault = unsafe(case) if interprets else ""
                 for outcome, why in (("misjudged", form.misjudged), (UNSAFE, fault)):
                     if why:
                         yield Verdict(seed, form.family, form.how, outcome, why, form.program)
-                waiting.append(case)
+                if session is not None:
+                    waiting.append(case)
+                elif not form.misjudged and not fault:
+                    yield Verdict(
+                        seed, form.family, form.how, "right", "", form.program, form.drawn
+                    )
         except LiftError as refusal:
             yield Verdict(seed, "", "", "refused", str(refusal), program)
         except Exception as crash:  # noqa: BLE001  any exception is what is looked for
             why = f"{type(crash).__name__}: {crash}"
             yield Verdict(seed, "", "", "crashed", why, program)
-        if len(waiting) >= BATCH:
+        if session is not None and len(waiting) >= BATCH:
             yield from verdicts(session, waiting)
             waiting = []
-    yield from verdicts(session, waiting)
+    if session is not None:
+        yield from verdicts(session, waiting)
 
 
 def verdicts(session: Session, cases: list[Case]) -> Iterator[Verdict]:
@@ -377,37 +419,33 @@ def is_right_unoptimized(case: Case, device: Device) -> bool:
 def unsafe(case: Case) -> str:
     """What is not proved of a form's kernels, or is wrong in the interpreter; nothing if all is.
 
-    After each pass the kernels have to give the values that they give before it, bit for bit.
+    After all passes the kernels have to give the values that they give before, bit for bit. If they
+    do not, the first pass that changes the values is named.
     """
-    if faults := unproved(case.form.made.optimized):
+    made, arrays = case.form.made, case.arrays
+    if faults := unproved(made.optimized):
         return faults[0]
-    kernels = case.form.made.loops
-    before = components(interpreted(case.form.made, kernels, case.arrays))
+    stages = stages_of(made)
+    _, first = next(stages)
+    before = components(interpreted(made, first, arrays))
     if why := difference(case, tuple(before)):
         return f"after lowering, in the interpreter: {why}"
-    blocks = [code.block for code in kernels]
-    for name, nests in nests_of(case.form.made).items():
-        if [code.block for code in nests] == blocks:
-            continue  # no pass after this one changed it
-        plainly = components(interpreted(case.form.made, nests, case.arrays))
-        if not all(map(np.array_equal, before, plainly, [True] * len(plainly))):
-            return f"the nest `{name}` has other values than the loop IR"
-    stages = zip(*(after_each_pass(code, PASSES) for code in kernels), strict=True)
-    for stage in stages:
-        name, _ = stage[0]
-        after = tuple(code for _, code in stage)
-        if after != kernels:
-            got = components(interpreted(case.form.made, after, case.arrays))
-            if not all(map(np.array_equal, before, got, [True] * len(got))):
-                return f"the pass `{name}` changes values"
-        kernels = after
-    return ""
+
+    def agree(kernels: Sequence[LoopKernel]) -> bool:
+        after = components(interpreted(made, kernels, arrays))
+        return all(map(np.array_equal, before, after, [True] * len(after)))
+
+    if [k.block for k in first] == [k.block for k in made.optimized] or agree(made.optimized):
+        return ""
+    return next(f"the pass `{name}` changes values" for name, code in stages if not agree(code))
 
 
-def again(program: Program, session: Session, family: str, *, run: bool) -> tuple[str, str]:
+def again(
+    program: Program, device: Device, session: Session | None, family: str
+) -> tuple[str, str]:
     """The first outcome that is not right of a program by a family or by plain, and why.
 
-    Without `run` only what is known without a device.
+    Without a session only what is known without a device.
     """
     try:
         arrays, cases = inputs(program), list[Case]()
@@ -415,7 +453,7 @@ def again(program: Program, session: Session, family: str, *, run: bool) -> tupl
             found = None
             if family:
                 random = Random(attempt)
-                found = lowered_by(family, program, session.device, random)
+                found = lowered_by(family, program, device, random, partitions)
             way, made, wrong, rounds = found or ("over ids", *lowered_plainly(program), False)
             if wrong:
                 return "misjudged", wrong
@@ -427,22 +465,23 @@ def again(program: Program, session: Session, family: str, *, run: bool) -> tupl
         return "refused", str(refusal)
     except Exception as crash:  # noqa: BLE001  as above
         return "crashed", f"{type(crash).__name__}: {crash}"
-    for verdict in verdicts(session, cases if run else []):
+    for verdict in verdicts(session, cases) if session else ():
         if verdict.outcome != "right":
             return verdict.outcome, verdict.why
     return "right", ""
 
 
-def smallest(verdict: Verdict, session: Session) -> str:
+def smallest(verdict: Verdict, device: Device, session: Session | None) -> str:
     """The failing program made small, as text, if plain or its family alone fails on it too."""
-    run = verdict.outcome not in {"misjudged", UNSAFE}
+    if verdict.outcome in {"misjudged", UNSAFE}:
+        session = None
     for family in ("", *([verdict.family] if verdict.family else FAMILIES)):
-        outcome, why = again(verdict.program, session, family, run=run)
+        outcome, why = again(verdict.program, device, session, family)
         if outcome != verdict.outcome:
             continue
 
         def fails(program: Program, family: str = family, why: str = why) -> bool:
-            outcome, reason = again(program, session, family, run=run)
+            outcome, reason = again(program, device, session, family)
             return outcome == verdict.outcome and (
                 outcome in {"wrong", "misjudged", UNSAFE} or reason[:20] == why[:20]
             )
@@ -455,15 +494,16 @@ def smallest(verdict: Verdict, session: Session) -> str:
 
 
 def survey(
-    start: int, count: int, device: str, kind: str = "any", *, plainly: bool = False
+    start: int, count: int, device: str, kind: str = "any", *, briefly: bool = False
 ) -> Tally:
     """Outcomes and failures of a range of seeds, judged in a process that a driver may kill.
 
     A range whose process dies is halved; a seed that kills it alone is counted as `killed`. With
-    `plainly` most kernels are built without the driver's optimizer (tests/plainly.py).
+    `briefly` each program has one form, which runs on the device only, and most kernels are built
+    without the driver's optimizer (tests/plainly.py).
     """
     options = ["--start", str(start), "--count", str(count), "--device", device]
-    options += ["--kind", kind, "--json", *(["--plainly"] if plainly else [])]
+    options += ["--kind", kind, "--json", *(["--briefly"] if briefly else [])]
     child = subprocess.run(
         [sys.executable, __file__, *options], capture_output=True, text=True, check=False
     )
@@ -474,8 +514,8 @@ def survey(
     if count == 1:
         return Tally(Counter(killed=1))
     half = count // 2
-    first = survey(start, half, device, kind, plainly=plainly)
-    return first + survey(start + half, count - half, device, kind, plainly=plainly)
+    first = survey(start, half, device, kind, briefly=briefly)
+    return first + survey(start + half, count - half, device, kind, briefly=briefly)
 
 
 def read(text: str) -> Tally:
@@ -484,26 +524,39 @@ def read(text: str) -> Tally:
     return Tally(*(Counter(said[name]) for name in COUNTS), said["failures"])
 
 
-def judge_here(start: int, count: int, device: str, kind: str = "any") -> Tally:
-    """As `survey`, in this process. Of each kind of failure two are made small."""
-    tally, seeds = Tally(), range(start, start + count)
-    measured = set[int]()
-    with Session(find_device(device)) as session:
-        for verdict in judged(seeds, session, kind):
-            if verdict.drawn and verdict.outcome in {"right", OPTIMIZER}:
-                measured.add(verdict.seed)
-            tally.outcomes[verdict.outcome] += 1
-            tally.families[f"{verdict.family or 'none'} {verdict.outcome}"] += 1
-            tally.primitives.update(words(verdict.program))
-            if verdict.outcome in {"right", LIMITED}:
-                continue
-            reason = f"{verdict.outcome}: " + re.sub(r"\d+", "N", verdict.why[:60])
-            tally.reasons[reason] += 1
-            if tally.reasons[reason] <= 2:
-                what = f"seed {verdict.seed}: {verdict.family} {verdict.how}: {verdict.outcome}"
-                text = show(verdict.program) if verdict.outcome == "large" else ""
-                text = text or smallest(verdict, session)
-                tally.failures.append(f"{what}: {verdict.why[:300]}\n{text}")
+def judge_here(
+    start: int, count: int, device: str, kind: str = "any", *, briefly: bool = False
+) -> Tally:
+    """As `survey`, in this process."""
+    with building_plainly() if briefly else nullcontext(), Session(find_device(device)) as session:
+        return tallied(range(start, start + count), session.device, session, kind, one=briefly)
+
+
+def interpret_here(start: int, count: int, kind: str = "any") -> Tally:
+    """As `survey`, in the interpreter of the loop IR; each program has one form."""
+    return tallied(range(start, start + count), DEFAULT_DEVICE, None, kind, one=True)
+
+
+def tallied(
+    seeds: Sequence[int], device: Device, session: Session | None, kind: str, *, one: bool
+) -> Tally:
+    """Outcomes and failures of programs. Of each kind of failure two are made small."""
+    tally, measured = Tally(), set[int]()
+    for verdict in judged(seeds, device, session, kind, one=one):
+        if verdict.drawn and verdict.outcome in {"right", OPTIMIZER}:
+            measured.add(verdict.seed)
+        tally.outcomes[verdict.outcome] += 1
+        tally.families[f"{verdict.family or 'none'} {verdict.outcome}"] += 1
+        tally.primitives.update(words(verdict.program))
+        if verdict.outcome in {"right", LIMITED}:
+            continue
+        reason = f"{verdict.outcome}: " + re.sub(r"\d+", "N", verdict.why[:60])
+        tally.reasons[reason] += 1
+        if tally.reasons[reason] <= 2:
+            what = f"seed {verdict.seed}: {verdict.family} {verdict.how}: {verdict.outcome}"
+            text = show(verdict.program) if verdict.outcome == "large" else ""
+            text = text or smallest(verdict, device, session)
+            tally.failures.append(f"{what}: {verdict.why[:300]}\n{text}")
     if kind != "any" and (without := sorted(set(seeds) - measured)):
         tally.outcomes["unmeasured"] += len(without)
         tally.failures.append(f"seeds without a measured candidate: {without}")
@@ -529,17 +582,18 @@ def main() -> int:
         help="lets: names in each other; stages: two to five",
     )
     parser.add_argument("--json", action="store_true", help="in this process, for `survey`")
-    parser.add_argument("--plainly", action="store_true", help="most without optimization")
+    parser.add_argument("--briefly", action="store_true", help="as `make test` judges")
     given = parser.parse_args()
     if given.json:
-        with building_plainly() if given.plainly else nullcontext():
-            tally = judge_here(given.start, given.count, given.device, given.kind)
+        tally = judge_here(
+            given.start, given.count, given.device, given.kind, briefly=given.briefly
+        )
         print(json.dumps(vars(tally)))
         return 0
     total = Tally()
     for start in range(given.start, given.start + given.count, CHUNK):
         chunk = min(CHUNK, given.start + given.count - start)
-        found = survey(start, chunk, given.device, given.kind, plainly=given.plainly)
+        found = survey(start, chunk, given.device, given.kind, briefly=given.briefly)
         total += found
         print(
             f"seeds {start} ... {start + chunk - 1}: {dict(found.outcomes)}",

@@ -71,6 +71,7 @@ def test_a_compiled_gradient_is_right(runtime: Device, name: str) -> None:
     agrees(lp.compile(made, device=runtime)(*arrays), expected, name)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_drawn_candidates_of_a_gradient_are_right(runtime: Device, name: str, kept: Path) -> None:
     made, arrays, expected = case(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,18 @@ def nests_of(made: Compilation) -> dict[str, tuple[LoopKernel, ...]]:
     names = buffer_names(made.chain)
     stages = zip(*(nests(kernel, names, ON_NESTS) for kernel in made.chain.kernels), strict=True)
     return {stage[0][0]: tuple(code for _, code in stage) for stage in stages}
+
+
+def stages_of(made: Compilation) -> Iterator[tuple[str, tuple[LoopKernel, ...]]]:
+    """The kernels of a program as nests, and after each pass on nests and in the loop IR.
+
+    A pass is made when its result is asked for.
+    """
+    names = buffer_names(made.chain)
+    for stage in zip(*(nests(k, names, ON_NESTS) for k in made.chain.kernels), strict=True):
+        yield stage[0][0], tuple(code for _, code in stage)
+    for stage in zip(*(after_each_pass(k, PASSES) for k in made.loops), strict=True):
+        yield stage[0][0], tuple(code for _, code in stage)
 
 
 def statements(code: LoopKernel) -> int:

@@ -238,6 +238,7 @@ def test_every_method_meets_a_law_with_a_hidden_fault():
     assert {name.split(",")[0] for name in FALSE} == set(METHODS)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("hidden", [in_array, in_fold], ids=["array", "fold"])
 @pytest.mark.parametrize("fault", FALSE)
 def test_a_fault_behind_a_name_is_refuted(fault, hidden):

@@ -474,6 +474,7 @@ def spread(many: Sequence[str], most: int) -> Sequence[str]:
     return many[:: max(1, -(-len(many) // most))]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(RULES))
 def test_no_rule_captures_a_variable(name: str) -> None:
     """The functions of a program may bind the very names that the rule's sides bind.

@@ -412,6 +412,7 @@ def test_the_steps_of_a_partition_lead_to_its_form(name: str) -> None:
         ), partition.words
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CUTS)
 def test_the_steps_of_composed_skeletons_lead_to_their_programs(name: str) -> None:
     """Also where names of the stages' programs, derived once, are not those of the program."""
@@ -432,6 +433,7 @@ def test_a_skeleton_is_found_by_its_key(name: str) -> None:
     assert skeleton_named(program, "plain(pad=fused, map=never)") is None
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CUTS)
 def test_the_program_of_a_composed_skeleton_is_read_back_from_its_text(name: str) -> None:
     for made in islice(examples(parse(CUTS[name][0])), 0, None, 3):
@@ -478,11 +480,13 @@ def test_a_stages_sizes_have_its_name_and_a_programs_do_not() -> None:
 # --- random programs ------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(4)
+@pytest.mark.parametrize("start", range(0, 40, 10))
 @pytest.mark.parametrize("kind", MAKERS)
-def test_random_programs_keep_their_meaning_in_every_partition(kind: str) -> None:
+def test_random_programs_keep_their_meaning_in_every_partition(kind: str, start: int) -> None:
     """As the steps say, and in numbers."""
     stages = 0
-    for seed in range(40):
+    for seed in range(start, start + 10):
         program = MAKERS[kind](seed)
         right = evaluate(program, *inputs(program).values())
         for partition in partitions(program):
@@ -492,7 +496,7 @@ def test_random_programs_keep_their_meaning_in_every_partition(kind: str) -> Non
             assert nameless(after) == nameless(form), (seed, partition.words)
             instead = Program(program.name, Lambda(program.params, form), program.constants)
             equal(right, evaluate(instead, *inputs(program).values()))
-    assert stages > 2
+    assert stages > (2 if kind == "stages" else 1)
 
 
 def equal(one: Any, other: Any) -> None:

@@ -89,6 +89,7 @@ def test_every_rule_has_a_proof_as_it_stands():
 # --- changed helpers -----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "helper",
     [
@@ -193,6 +194,7 @@ def chosen():
     return sorted({law.name for law in found.values()})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", chosen())
 def test_what_runs_while_a_rule_is_proved_and_applied_is_covered(name, monkeypatch):
     """Seen from outside: every function of the package that Python calls, but for printing."""

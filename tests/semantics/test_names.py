@@ -131,6 +131,7 @@ def test_names_mean_what_the_reference_says(name: str) -> None:
     assert got.dtype == np.int32
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_steps_grow_with_the_number_of_names(name: str) -> None:
     few, many = program_of(name, DEEP // 4), program_of(name, DEEP)

@@ -219,6 +219,7 @@ def changed(matrix: str, row: int, column: int, by: Fraction) -> SimpleNamespace
     return SimpleNamespace(m=2, r=3, n=4, **found)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     ("matrix", "row", "column"), [("at", 0, 1), ("g", 2, 0), ("bt", 3, 3), ("bt", 1, 2)]

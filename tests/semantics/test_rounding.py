@@ -86,6 +86,7 @@ def unit(shape):
     return np.ones(shape, np.float32)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("taps", [3, 5, 7])
 def test_the_bound_of_a_form_by_f_m_r_is_that_of_its_matrices(taps):
     """On data of magnitude 1: the same sums of magnitudes, and more roundings for its quotients."""

@@ -61,6 +61,7 @@ def matmul(rows, columns, depth, order="ijk"):
     return body
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("order", ["ijk", "ikj", "jik", "jki", "kij", "kji"])
 @pytest.mark.parametrize("room", [256, 3000, 1 << 20])
 def test_matrix_products_fetch_what_a_cache_fetches(order, room):
