@@ -100,8 +100,18 @@ class Reader(Protocol):
         """The fold `f(... f(f(init, xs[0]), xs[1]) ..., xs[n-1])`."""
         ...
 
-    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
-        """The values of a fold after each of its steps: `prefixes`, or an equivalent."""
+    def scan(
+        self,
+        length: NatLike,
+        init: Value,
+        step: Callable[[Index, Value], Value],
+        *,
+        exclusive: bool = False,
+    ) -> Pull:
+        """The values of a fold after each of its steps: `prefixes`, or an equivalent.
+
+        Those before each step if it is `exclusive`.
+        """
         ...
 
     def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
@@ -150,10 +160,15 @@ class ByName:
 
 
 def prefixes(
-    read: Reader, length: NatLike, init: Value, step: Callable[[Index, Value], Value]
+    read: Reader,
+    length: NatLike,
+    init: Value,
+    step: Callable[[Index, Value], Value],
+    *,
+    exclusive: bool = False,
 ) -> Pull:
-    """The meaning of a scan: element `i` is the fold over the first `i + 1` steps."""
-    return Pull(length, lambda i: read.fold(i + 1, init, step))
+    """The meaning of a scan: element `i` is the fold over the first `i + 1` steps, or `i`."""
+    return Pull(length, lambda i: read.fold(i if exclusive else i + 1, init, step))
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,8 +178,15 @@ class FreeReader(ByName):
             case _:
                 return value
 
-    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
-        return prefixes(self, length, init, step)
+    def scan(
+        self,
+        length: NatLike,
+        init: Value,
+        step: Callable[[Index, Value], Value],
+        *,
+        exclusive: bool = False,
+    ) -> Pull:
+        return prefixes(self, length, init, step, exclusive=exclusive)
 
     def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
         return self.remembered(value)

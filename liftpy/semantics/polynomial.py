@@ -331,8 +331,15 @@ class PolynomialReader(ByName):
     def of_index(self, index: Index, t: Type) -> Value:
         raise Open(AGREE, f"an index as {t} is no polynomial")
 
-    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
-        return prefixes(self, length, init, step)
+    def scan(
+        self,
+        length: NatLike,
+        init: Value,
+        step: Callable[[Index, Value], Value],
+        *,
+        exclusive: bool = False,
+    ) -> Pull:
+        return prefixes(self, length, init, step, exclusive=exclusive)
 
     def made(self, fun: Any, values: list[Value], result: Value) -> Value:
         return known(result)

@@ -175,8 +175,15 @@ class SymbolicReader(ByName):
         flat = [self.flat(a, t) for a, t in zip(args, function.params, strict=True)]
         return self.leaf(function.name, function.type, *(term for part in flat for term in part))
 
-    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
-        return prefixes(self, length, init, step)
+    def scan(
+        self,
+        length: NatLike,
+        init: Value,
+        step: Callable[[Index, Value], Value],
+        *,
+        exclusive: bool = False,
+    ) -> Pull:
+        return prefixes(self, length, init, step, exclusive=exclusive)
 
     def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
         return view(Fold(length, init, step), init, ())
