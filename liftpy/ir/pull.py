@@ -108,10 +108,7 @@ class Reader(Protocol):
         *,
         exclusive: bool = False,
     ) -> Pull:
-        """The values of a fold after each of its steps: `prefixes`, or an equivalent.
-
-        Those before each step if it is `exclusive`.
-        """
+        """The values of a fold after each of its steps, or before each if it is `exclusive`."""
         ...
 
     def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
@@ -137,6 +134,17 @@ class ByName:
         """The fold; each step pulls its element."""
         return self.fold(xs.length, init, lambda k, acc: f(acc, xs[k]))
 
+    def scan(
+        self: Reader,
+        length: NatLike,
+        init: Value,
+        step: Callable[[Index, Value], Value],
+        *,
+        exclusive: bool = False,
+    ) -> Pull:
+        """By definition: element `i` is the fold over the first `i + 1` steps, or the first `i`."""
+        return Pull(length, lambda i: self.fold(i if exclusive else i + 1, init, step))
+
     def element_at(self: Reader, xs: Pull, index: Value) -> Value:
         """By definition, a fold over all elements that keeps the one at this index."""
 
@@ -157,18 +165,6 @@ class ByName:
     def made(self, fun: Any, values: list[Value], result: Value) -> Value:
         """The result itself."""
         return result
-
-
-def prefixes(
-    read: Reader,
-    length: NatLike,
-    init: Value,
-    step: Callable[[Index, Value], Value],
-    *,
-    exclusive: bool = False,
-) -> Pull:
-    """The meaning of a scan: element `i` is the fold over the first `i + 1` steps, or `i`."""
-    return Pull(length, lambda i: read.fold(i if exclusive else i + 1, init, step))
 
 
 @dataclass(frozen=True, slots=True)
