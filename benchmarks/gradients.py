@@ -1,6 +1,6 @@
 """Gradients derived by rules, timed alternately with PyTorch's backward functions.
 
-    python benchmarks/gradients.py [--cases conv/64x56 ...] [--samples 60] [--rounds 15]
+    python benchmarks/gradients.py [--cases 'conv/64x56*' ...] [--samples 60] [--rounds 15]
 
 Each case is a program and one of its parameters. The gradient with respect to the parameter is
 derived (`lp.gradient`) and has a campaign with the default search, limited to `--time-limit`
@@ -13,6 +13,7 @@ largest number. `peak` is the candidate's peak memory. Times are medians on the 
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping
@@ -119,9 +120,23 @@ def pool(kind: str, size: int, channels: int, window: int, stride: int) -> Case:
     return Case(f"pool/{kind}/{sizes}", program, "x", rival, from_image)
 
 
+VGG16 = (
+    (3, 224, 64),
+    (64, 224, 64),
+    (64, 112, 128),
+    (128, 112, 128),
+    (128, 56, 256),
+    (256, 56, 256),
+    (256, 28, 512),
+    (512, 28, 512),
+    (512, 14, 512),
+)
+"""The distinct layers of VGG-16: channels, side of the image, kernels."""
+
 CASES = {
     case.name: case
     for case in (
+        *(convolution(*layer, wrt) for layer in VGG16 for wrt in "xwb"),
         *(convolution(64, 56, 64, wrt) for wrt in "xwb"),
         *(convolution(256, 28, 256, wrt) for wrt in "xw"),
         *(product(512, wrt) for wrt in "ab"),
@@ -187,7 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
+    parser.add_argument("--cases", nargs="+", default=["*"], help="patterns of names")
     parser.add_argument("--samples", type=int, default=60)
     parser.add_argument("--time-limit", type=float, default=120)
     parser.add_argument("--rounds", type=int, default=15)
@@ -195,7 +210,10 @@ def main() -> None:
     given = parser.parse_args()
     rows: list[str] = []
     with tempfile.TemporaryDirectory() as folder, Session(find_device(given.device)) as session:
-        rows += [compare(CASES[name], session, Path(folder), given) for name in given.cases]
+        for name, case in CASES.items():
+            if any(fnmatch.fnmatch(name, pattern) for pattern in given.cases):
+                rows.append(compare(case, session, Path(folder), given))
+                print(rows[-1], flush=True)
     names = ("gradient", "liftpy", "PyTorch", "ratio", "error", "peak")
     print("\n{:24} {:>11} {:>11} {:>6} {:>8} {:>11} others".format(*names))
     print("\n".join(rows))

@@ -87,6 +87,8 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
         cover_once,
         drop,
         equal,
+        exclusive_scan,
+        exclusive_scan_seq,
         exp,
         floor,
         full,
@@ -228,6 +230,8 @@ __all__ = [
     "equal",
     "evaluate",
     "evaluate_at",
+    "exclusive_scan",
+    "exclusive_scan_seq",
     "exp",
     "explore",
     "export",
@@ -366,7 +370,16 @@ __all__ = [
 
 _WORDS = "liftpy.language.embedded.lang"
 
+_TYPES = (
+    "bf16 binary16 flyte24 flyte24_nearest flyte16 flyte8 flyte56 flyte56_nearest flyte48 "
+    "flyte48_nearest flyte40 flyte40_nearest flyte32 flyte32_nearest flyte24_f64 "
+    "flyte24_f64_nearest flyte16_f64 flyte16_f64_nearest f16 f32 f64 i8 i16 i32 i64 u8 "
+    "u16 u32 u64"
+)
+"""The types whose names in `liftpy.ir.types` are these in capitals."""
+
 _HOMES = {
+    **{name: f"liftpy.ir.types:{name.upper()}" for name in _TYPES.split()},
     "Campaign": "liftpy.explore.campaign.campaign:Campaign",
     "Expr": "liftpy.ir.expr:Expr",
     "Kernel": "liftpy.compile:Kernel",
@@ -381,24 +394,6 @@ _HOMES = {
     "__version__": "liftpy.explore.space.version:VERSION",
     "array": f"{_WORDS}:array_type",
     "at_sizes": "liftpy.semantics.sizes:at_sizes",
-    "bf16": "liftpy.ir.types:BF16",
-    "binary16": "liftpy.ir.types:BINARY16",
-    "flyte24": "liftpy.ir.types:FLYTE24",
-    "flyte24_nearest": "liftpy.ir.types:FLYTE24_NEAREST",
-    "flyte16": "liftpy.ir.types:FLYTE16",
-    "flyte8": "liftpy.ir.types:FLYTE8",
-    "flyte56": "liftpy.ir.types:FLYTE56",
-    "flyte56_nearest": "liftpy.ir.types:FLYTE56_NEAREST",
-    "flyte48": "liftpy.ir.types:FLYTE48",
-    "flyte48_nearest": "liftpy.ir.types:FLYTE48_NEAREST",
-    "flyte40": "liftpy.ir.types:FLYTE40",
-    "flyte40_nearest": "liftpy.ir.types:FLYTE40_NEAREST",
-    "flyte32": "liftpy.ir.types:FLYTE32",
-    "flyte32_nearest": "liftpy.ir.types:FLYTE32_NEAREST",
-    "flyte24_f64": "liftpy.ir.types:FLYTE24_F64",
-    "flyte24_f64_nearest": "liftpy.ir.types:FLYTE24_F64_NEAREST",
-    "flyte16_f64": "liftpy.ir.types:FLYTE16_F64",
-    "flyte16_f64_nearest": "liftpy.ir.types:FLYTE16_F64_NEAREST",
     "boolean": "liftpy.ir.types:BOOL",
     "choose": "liftpy.explore.choosing:choose",
     "compile": "liftpy.compile:compile_to_kernel",
@@ -407,20 +402,9 @@ _HOMES = {
     "evaluate_at": "liftpy.semantics.evaluate:evaluate_at",
     "export": "liftpy.boards.network_bundle:export",
     "explore": "liftpy.explore.exploring:explore",
-    "f16": "liftpy.ir.types:F16",
-    "f32": "liftpy.ir.types:F32",
-    "f64": "liftpy.ir.types:F64",
     "from_storage": "liftpy.semantics.storage:from_storage",
     "find_device": "liftpy.opencl.devices:find_device",
     "gradient": "liftpy.gradient.program:gradient",
-    "i8": "liftpy.ir.types:I8",
-    "i16": "liftpy.ir.types:I16",
-    "i32": "liftpy.ir.types:I32",
-    "i64": "liftpy.ir.types:I64",
-    "u8": "liftpy.ir.types:U8",
-    "u16": "liftpy.ir.types:U16",
-    "u32": "liftpy.ir.types:U32",
-    "u64": "liftpy.ir.types:U64",
     "load": "liftpy.networks.plan:load",
     "network": "liftpy.networks.network:network",
     "parse": "liftpy.semantics.sizes:parse",

@@ -17,6 +17,7 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.walk import every_part
 from liftpy.primitives import (
+    ExclusiveScanSeq,
     IterateSeq,
     MapGlb,
     MapLcl,
@@ -81,6 +82,7 @@ FORMS: dict[type[Primitive], Asks | Silent] = {
     ReduceVec: Silent("it folds the lanes of one vector, sixteen at most"),
     ReduceByIndexSeq: Silent("its bins are where `toGlobal`, `toPrivate` or the result is"),
     ScanSeq: Asks((PRIVATE, CODE)),
+    ExclusiveScanSeq: Asks((PRIVATE, CODE)),
     IterateSeq: Asks((PRIVATE, CODE)),
     SlideSeq: Asks((PRIVATE, CODE)),
     ToGlobal: Asks((LARGEST, TOTAL, MEMORY_LIMIT)),

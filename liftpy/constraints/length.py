@@ -194,8 +194,11 @@ class Length(Blocks):
                 source = self.view(xs, env)
 
                 def step(k: Nat) -> None:
+                    if fun.exclusive:
+                        self.copy(init.type, held, dest[k])
                     self.step(fun.f, env, init.type, held, held, source[k])
-                    self.copy(init.type, held, dest[k])
+                    if not fun.exclusive:
+                        self.copy(init.type, held, dest[k])
 
                 self.sequential(array_of(fun.name, xs.type).length, step)
             case FunCall(AnyReduceByIndex() as fun, (init, pairs)):

@@ -191,7 +191,14 @@ class TermReader(ByName):
         """Folds are stored before they are read."""
         return step(var("fold", 0), init)
 
-    def scan(self, length: NatLike, init: Value, step: Callable[[Any, Value], Value]) -> Pull:
+    def scan(
+        self,
+        length: NatLike,
+        init: Value,
+        step: Callable[[Any, Value], Value],
+        *,
+        exclusive: bool = False,
+    ) -> Pull:
         """Scans are stored before they are read."""
         return Pull(length, lambda i: step(i, init))
 

@@ -27,7 +27,7 @@ from liftpy.ir.types import F32, TupleType, Type
 from liftpy.language.embedded.functions import bind
 from liftpy.language.embedded.sharing import placeholder
 from liftpy.language.embedded.trace import current
-from liftpy.primitives import Map, Reduce, Repeat, Scan, Zip
+from liftpy.primitives import ExclusiveScan, Map, Reduce, Repeat, Zip
 from liftpy.primitives.map import array_of
 
 Body: TypeAlias = Callable[..., "Expr | None"]
@@ -168,13 +168,6 @@ def last_state(step: Lambda, init: Expr, xs: Expr) -> Expr:
 
 def states_before(step: Lambda, init: Expr, xs: Expr) -> Expr:
     """The array of the states of a fold before each of its steps."""
-
-    def both(states: Expr, x: Expr) -> Expr:
-        state = got(1, states)
-        return Tuple((state, apply(step, state, x)))
-
-    pair = Tuple((init, init))
-    scan = Scan(bind(["states", "x"], [pair.type, *element_types([xs])], both))
-    states = call(scan, pair, xs)
-    first = bind(["states"], element_types([states]), lambda states: got(0, states))
-    return call(Map(first), states)
+    types = [init.type, *element_types([xs])]
+    own = bind(["state", "x"], types, lambda state, x: apply(step, state, x))
+    return call(ExclusiveScan(own), init, xs)

@@ -47,7 +47,7 @@ from liftpy.ir.primitive import Primitive, ScalarOp
 from liftpy.ir.types import I32, Type
 from liftpy.language.embedded.functions import bind
 from liftpy.language.embedded.operations import operate
-from liftpy.primitives import Iterate, Map, Reduce, Scan, Zip
+from liftpy.primitives import ExclusiveScan, Iterate, Map, Reduce, Scan, Zip
 from liftpy.primitives.border import backwards
 from liftpy.primitives.map import array_of
 
@@ -114,22 +114,30 @@ def pull_back(
     after: Expr,
     given: Sequence[tuple[Leaf, Expr]],
     wanted: Sequence[tuple[Leaf, Type]],
+    *,
+    exclusive: bool = False,
 ) -> Sources:
     """The cotangents of a fold's initial state and array; those of outer variables are added.
 
     after: the cotangent of the last accumulator, as one expression.
-    given: the cotangents that each accumulator has of itself, as arrays: those of a scan.
+    given: the cotangents that each accumulator has of itself, as arrays: those of a scan. They
+        are of the accumulators before each step if the scan is `exclusive`, else of those after.
     wanted: the components of the cotangent of the array that are wanted.
     """
     positions, every = [leaf for leaf, _ in given], [leaf for leaf, _ in fold.states]
     arrays = [fold.xs, fold.before(), *(value for _, value in given)]
 
+    def own(cts: Sequence[Expr]) -> Cotangent:
+        return from_leaves(fold.acc.type, zip(positions, cts, strict=True))
+
     def total(state: Expr, cts: Sequence[Expr]) -> Cotangent:
-        own = from_leaves(fold.acc.type, zip(positions, cts, strict=True))
-        return plus(fold.unflat(state), own)
+        """The cotangent of the accumulator after a step."""
+        found = fold.unflat(state)
+        return found if exclusive else plus(found, own(cts))
 
     def carried(state: Expr, x: Expr, acc: Expr, *cts: Expr) -> Expr:
-        return fold.flat(fold.through(fold.acc, every, total(state, cts), acc, x))
+        passed = fold.through(fold.acc, every, total(state, cts), acc, x)
+        return fold.flat(plus(passed, own(cts)) if exclusive else passed)
 
     names = ["x", "acc", *("d" for _ in given)]
     made = function(carried, names, element_types(arrays), after.type)
@@ -159,12 +167,14 @@ def pull_fold(pull: Pull, expr: FunCall, ct: Cotangent, scope: Scope) -> None:
     init, xs = expr.args
     if isinstance(expr.fun, Reduce) and pull_extreme(pull, expr.fun.f, init, xs, ct, scope):
         return
-    if not isinstance(expr.fun, Reduce | Scan):
+    if not isinstance(expr.fun, Reduce | Scan | ExclusiveScan):
         message = f"{expr.fun} is not a fold"
         raise InternalError(message)
     fold = Fold(pull, expr.fun.f, scope.value(init), scope.value(xs), scope)
     last, given = (ct, []) if isinstance(expr.fun, Reduce) else (None, list(leaves(ct)))
-    ends, elements = pull_back(fold, fold.flat(last), given, scope.leaves(xs))
+    exclusive = isinstance(expr.fun, ExclusiveScan)
+    wanted = scope.leaves(xs)
+    ends, elements = pull_back(fold, fold.flat(last), given, wanted, exclusive=exclusive)
     pull(init, ends, scope)
     pull(xs, elements, scope)
 
@@ -187,6 +197,7 @@ def pull_iterate(pull: Pull, expr: FunCall, ct: Cotangent, scope: Scope) -> None
 FOLDS: Mapping[type[Primitive], Callable[[Pull, FunCall, Cotangent, Scope], None]] = {
     Reduce: pull_fold,
     Scan: pull_fold,
+    ExclusiveScan: pull_fold,
     Iterate: pull_iterate,
 }
 

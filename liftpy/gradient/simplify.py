@@ -12,7 +12,7 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.uses import uses
 from liftpy.ir.walk import top_down
-from liftpy.primitives import Iterate, Join, Map, Pad, Reduce, Scan, Transpose, Zip
+from liftpy.primitives import ExclusiveScan, Iterate, Join, Map, Pad, Reduce, Scan, Transpose, Zip
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.outward import component, read_parts
 from liftpy.rewrite.strategies.shapes import body_of, parameter
@@ -32,7 +32,7 @@ from liftpy.rewrite.strategy import (
     seq,
 )
 
-FOLDS = Reduce | Scan | Iterate
+FOLDS = Reduce | Scan | ExclusiveScan | Iterate
 
 INWARD = (
     "map_identity",

@@ -100,8 +100,15 @@ class Reader(Protocol):
         """The fold `f(... f(f(init, xs[0]), xs[1]) ..., xs[n-1])`."""
         ...
 
-    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
-        """The values of a fold after each of its steps: `prefixes`, or an equivalent."""
+    def scan(
+        self,
+        length: NatLike,
+        init: Value,
+        step: Callable[[Index, Value], Value],
+        *,
+        exclusive: bool = False,
+    ) -> Pull:
+        """The values of a fold after each of its steps, or before each if it is `exclusive`."""
         ...
 
     def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
@@ -127,6 +134,17 @@ class ByName:
         """The fold; each step pulls its element."""
         return self.fold(xs.length, init, lambda k, acc: f(acc, xs[k]))
 
+    def scan(
+        self: Reader,
+        length: NatLike,
+        init: Value,
+        step: Callable[[Index, Value], Value],
+        *,
+        exclusive: bool = False,
+    ) -> Pull:
+        """By definition: element `i` is the fold over the first `i + 1` steps, or the first `i`."""
+        return Pull(length, lambda i: self.fold(i if exclusive else i + 1, init, step))
+
     def element_at(self: Reader, xs: Pull, index: Value) -> Value:
         """By definition, a fold over all elements that keeps the one at this index."""
 
@@ -147,13 +165,6 @@ class ByName:
     def made(self, fun: Any, values: list[Value], result: Value) -> Value:
         """The result itself."""
         return result
-
-
-def prefixes(
-    read: Reader, length: NatLike, init: Value, step: Callable[[Index, Value], Value]
-) -> Pull:
-    """The meaning of a scan: element `i` is the fold over the first `i + 1` steps."""
-    return Pull(length, lambda i: read.fold(i + 1, init, step))
 
 
 @dataclass(frozen=True, slots=True)

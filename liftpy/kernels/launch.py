@@ -23,6 +23,7 @@ from liftpy.primitives import (
     AnyMap,
     AnyReduce,
     AnyScan,
+    ExclusiveScanSeq,
     IterateSeq,
     MapGlb,
     MapLcl,
@@ -142,7 +143,7 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                         "\n  begin with a constant or a buffer, or leave the passes to one "
                         "work-item"
                     )
-            case (ReduceByIndexSeq() | ScanSeq() | IterateSeq()) as fun:
+            case (ReduceByIndexSeq() | ScanSeq() | ExclusiveScanSeq() | IterateSeq()) as fun:
                 _check_storage(fun.f.body, PARALLEL, fun.name)
             case _:
                 pass

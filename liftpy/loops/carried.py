@@ -16,7 +16,7 @@ from liftpy.ir.types import ArrayType
 from liftpy.loops.nest import Snapshot
 from liftpy.loops.stepping import Stepping, memories_of, vectors
 from liftpy.loops.viewing import Env
-from liftpy.primitives import IterateSeq, ScanSeq, Slide, SlideSeq
+from liftpy.primitives import AnyScan, IterateSeq, Slide, SlideSeq
 from liftpy.primitives.map import array_of
 from liftpy.views.terms import Load
 
@@ -61,26 +61,34 @@ def fold(
     xs: Expr,
     env: Env,
     dest: Value,
-    after: Callable[[Nat], None] = lambda k: None,
     *,
     unroll: bool = False,
 ) -> None:
-    """A fold in registers; `after` is called after each step."""
+    """A fold in registers."""
     emitter.generate(init, env, dest)
     source = emitter.view(xs, env)
 
     def step(k: Nat, old: Value) -> None:
         emitter.generate(f.body, {**env, **emitter.computed(f, old, source[k])}, dest)
-        after(k)
 
     accumulate(emitter, dest, int(source.length), step, unroll=unroll)
 
 
-def scan(emitter: Stepping, fun: ScanSeq, init: Expr, xs: Expr, env: Env, dest: Pull) -> None:
-    """A scan: a fold that stores its accumulator after each step."""
-    t = init.type
+def scan(emitter: Stepping, fun: AnyScan, init: Expr, xs: Expr, env: Env, dest: Pull) -> None:
+    """A scan: a fold that stores its accumulator after each step, or before it."""
+    t, f = init.type, fun.f
     held = emitter.registers("acc", t)
-    fold(emitter, fun.f, init, xs, env, held, lambda k: emitter.copy(vectors(t, held), dest[k]))
+    emitter.generate(init, env, held)
+    source = emitter.view(xs, env)
+
+    def step(k: Nat, old: Value) -> None:
+        if fun.exclusive:
+            emitter.copy(vectors(t, held), dest[k])
+        emitter.generate(f.body, {**env, **emitter.computed(f, old, source[k])}, held)
+        if not fun.exclusive:
+            emitter.copy(vectors(t, held), dest[k])
+
+    accumulate(emitter, held, int(source.length), step)
 
 
 def iterate(emitter: Stepping, fun: IterateSeq, x: Expr, env: Env, dest: Value) -> None:

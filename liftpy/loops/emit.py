@@ -16,6 +16,7 @@ from liftpy.loops.nest import Restore
 from liftpy.loops.stepping import Stepping, anywhere, is_private, scalar_count, vectors
 from liftpy.loops.viewing import Env
 from liftpy.primitives import (
+    ExclusiveScanSeq,
     IterateSeq,
     Layout,
     Map,
@@ -60,7 +61,7 @@ class Emitter(Stepping):
                 carried.fold(self, fun.f, init, xs, env, dest, unroll=unroll)
             case FunCall(ReduceInPlace() as fun, (init, xs)):
                 updates.in_passes(self, fun, init, xs, env, dest)
-            case FunCall(ScanSeq() as fun, (init, xs)):
+            case FunCall((ScanSeq() | ExclusiveScanSeq()) as fun, (init, xs)):
                 carried.scan(self, fun, init, xs, env, dest)
             case FunCall(ReduceByIndexSeq() as fun, (init, pairs)):
                 bins.by_index(self, fun, init, pairs, env, dest)

@@ -8,6 +8,7 @@ from liftpy.primitives.data_index import AnyReduceByIndex, At, ReduceByIndex
 from liftpy.primitives.generate import Generate, Repeat
 from liftpy.primitives.iterate import AnyIterate, Iterate
 from liftpy.primitives.lowered import (
+    ExclusiveScanSeq,
     IterateSeq,
     MapGlb,
     MapLcl,
@@ -32,7 +33,7 @@ from liftpy.primitives.lowered import (
 from liftpy.primitives.map import AnyMap, Map
 from liftpy.primitives.pad import Pad
 from liftpy.primitives.reduce import AnyReduce, Reduce
-from liftpy.primitives.scan import AnyScan, Scan
+from liftpy.primitives.scan import AnyScan, ExclusiveScan, Scan
 from liftpy.primitives.slide import Overlaps, Slide, SlideCopies, SlideStrict, Unslide
 from liftpy.primitives.split import Join, Split
 from liftpy.primitives.transpose import Gather, Reorder, Transpose, stride
@@ -47,6 +48,7 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         Map,
         Reduce,
         Scan,
+        ExclusiveScan,
         Iterate,
         Zip,
         Unzip,
@@ -81,6 +83,7 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         ReduceByIndex,
         MapSeq,
         MapSeqUnroll,
+        ExclusiveScanSeq,
         MapSeqAhead,
         MapGlb,
         MapWrg,
@@ -92,6 +95,7 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         ReduceVec,
         ReduceByIndexSeq,
         ScanSeq,
+        ExclusiveScanSeq,
         IterateSeq,
         SlideSeq,
         ToGlobal,
@@ -120,6 +124,8 @@ __all__ = [
     "Cover",
     "CoverOnce",
     "Drop",
+    "ExclusiveScan",
+    "ExclusiveScanSeq",
     "Gather",
     "Generate",
     "Get",

@@ -22,6 +22,7 @@ from liftpy.ir.walk import children, every_part, top_down
 from liftpy.primitives import (
     PRIMITIVES,
     At,
+    ExclusiveScan,
     Generate,
     Iterate,
     Layout,
@@ -33,7 +34,7 @@ from liftpy.primitives import (
 )
 
 #: The primitives with lowered forms. A `map` that only moves elements needs none: it is a layout.
-Algorithmic: TypeAlias = Map | Reduce | Scan | Iterate | ReduceByIndex
+Algorithmic: TypeAlias = Map | Reduce | Scan | ExclusiveScan | Iterate | ReduceByIndex
 
 
 @dataclass(frozen=True, repr=False)

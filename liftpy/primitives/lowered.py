@@ -21,7 +21,7 @@ from liftpy.primitives.data_index import AnyReduceByIndex
 from liftpy.primitives.iterate import AnyIterate
 from liftpy.primitives.map import AnyMap, array_of
 from liftpy.primitives.reduce import AnyReduce
-from liftpy.primitives.scan import AnyScan
+from liftpy.primitives.scan import AnyExclusiveScan, AnyInclusiveScan
 from liftpy.primitives.slide import Slide
 
 DIMENSIONS = (0, 1, 2)
@@ -119,10 +119,17 @@ class ReduceInPlace(AnyReduce):
 
 
 @dataclass(frozen=True)
-class ScanSeq(AnyScan):
+class ScanSeq(AnyInclusiveScan):
     """Runs `scan` as a loop of one work-item; the accumulator is private."""
 
     name: ClassVar[str] = "scanSeq"
+
+
+@dataclass(frozen=True)
+class ExclusiveScanSeq(AnyExclusiveScan):
+    """Runs `exclusiveScan` as a loop of one work-item; the accumulator is private."""
+
+    name: ClassVar[str] = "exclusiveScanSeq"
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class PlaceReader(ByName):
         message = "this is not a layout: it computes something"
         raise InternalError(message)
 
-    operate = literal = of_index = unknown = fold = scan = refuse
+    operate = literal = of_index = unknown = fold = refuse
 
 
 def argument(t: Type, indices: tuple[Nat, ...] = ()) -> Value:

@@ -1,4 +1,4 @@
-"""`scan`: every intermediate value of a left fold."""
+"""`scan` and `exclusiveScan`: every intermediate value of a left fold."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from liftpy.primitives.reduce import keeps
 
 @dataclass(frozen=True)
 class AnyScan(Primitive):
-    """A `scan` of either dialect: `Scan`, or a lowered form.
+    """A `scan` or `exclusiveScan` of either dialect."""
 
-    scan(f) : (b, [a]n) -> [b]n        element i is f(... f(f(init, xs[0]), xs[1]) ..., xs[i])
-    """
-
+    exclusive: ClassVar[bool]
     unconditional: ClassVar[str] = (
         "only the sizes in the types of init and of the function's result must agree"
     )
@@ -40,15 +38,47 @@ class AnyScan(Primitive):
     def meaning(
         self, read: Reader, f: Callable[[Value, Value], Value], init: Value, xs: Pull
     ) -> Value:
-        return read.scan(xs.length, init, lambda k, acc: f(acc, xs[k]))
+        return read.scan(xs.length, init, lambda k, acc: f(acc, xs[k]), exclusive=self.exclusive)
 
     def reference(self, f: Callable[[Any, Any], Any], init: Any, xs: list[Any]) -> Any:
-        return list(itertools.accumulate(xs, f, initial=init))[1:]
+        states = list(itertools.accumulate(xs, f, initial=init))
+        return states[:-1] if self.exclusive else states[1:]
+
+
+@dataclass(frozen=True)
+class AnyInclusiveScan(AnyScan):
+    """A `scan` of either dialect.
+
+    scan(f) : (b, [a]n) -> [b]n        element i is f(... f(f(init, xs[0]), xs[1]) ..., xs[i])
+    """
+
+    exclusive: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class AnyExclusiveScan(AnyScan):
+    """An `exclusiveScan` of either dialect.
+
+    exclusiveScan(f) : (b, [a]n) -> [b]n        element i is f(... f(init, xs[0]) ..., xs[i-1])
+    """
+
+    exclusive: ClassVar[bool] = True
 
 
 @final
 @dataclass(frozen=True)
-class Scan(AnyScan):
+class Scan(AnyInclusiveScan):
     """Computes the accumulators of a left fold after each element: an inclusive scan."""
 
     name: ClassVar[str] = "scan"
+
+
+@final
+@dataclass(frozen=True)
+class ExclusiveScan(AnyExclusiveScan):
+    """Computes the accumulators of a left fold before each element; the first is the initial value.
+
+    The last element of the array is not used.
+    """
+
+    name: ClassVar[str] = "exclusiveScan"

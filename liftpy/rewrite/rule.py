@@ -45,6 +45,7 @@ Proof = Literal[
     "definition",
     "blocks",
     "nested",
+    "chunks",
     "exchange",
     "permuted",
     "idle",

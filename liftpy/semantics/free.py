@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from liftpy.ir.nat import NatLike, Var, nat
-from liftpy.ir.pull import ByName, Index, Parts, Pull, Value, prefixes
+from liftpy.ir.pull import ByName, Index, Parts, Pull, Value
 from liftpy.ir.types import I32, ArrayType, TupleType, Type, VectorType
 from liftpy.rewrite.rule import Assumption
 from liftpy.semantics.symbolic import components
@@ -177,9 +177,6 @@ class FreeReader(ByName):
                 return FreeTerm("tuple", tuple(self.term(part) for part in components(value)))
             case _:
                 return value
-
-    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
-        return prefixes(self, length, init, step)
 
     def bound(self, value: Value, meant: Any, env: Mapping[Any, Value]) -> Value:
         return self.remembered(value)

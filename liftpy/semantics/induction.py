@@ -17,7 +17,7 @@ from liftpy.ir.nat import Nat, nat
 from liftpy.ir.pull import Value
 from liftpy.semantics.agree import Hypotheses, Proof, lockstep
 from liftpy.semantics.dependence import dependence, named_in, replaced
-from liftpy.semantics.symbolic import Fold, FoldComponent
+from liftpy.semantics.symbolic import Fold, FoldComponent, view
 from liftpy.semantics.verdict import Open
 
 SHAPE = "the sides are folds of the form that the proof method is about"
@@ -99,6 +99,23 @@ def blocks(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> N
     inside = block.combine(proof.reader.scalar(block.inner.step(j, b)))
     ranges = (*hypotheses, in_blocks, in_block)
     proof.agree(stepped, inside, ranges, "a step within a block keeps the invariant")
+
+
+def chunks(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
+    """One side folds once; the other continues from a fold of chunks within the next chunk.
+
+    With `d` the difference of their lengths, the first `d` steps of the one side are a fold that
+    `blocks` compares with the fold of chunks, and its others are the steps of the second.
+    """
+    one, two = complete_fold(left), complete_fold(right)
+    if isinstance(one.init, FoldComponent):
+        one, two = two, one
+    done = nat(one.length) - nat(two.length)
+    first = Fold(done, one.init, one.step)
+    blocks(proof, view(first, first.init, ()), two.init, hypotheses)
+    (k, in_range), a = proof.index(two.length), fresh(proof, two)
+    here = (*hypotheses, in_range)
+    proof.agree(one.step(done + k, a), two.step(k, a), here, "a step is one of the second fold's")
 
 
 def exchange(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:

@@ -180,7 +180,14 @@ class NumpyReader:
             return self.fold(many, init, lambda k, acc: f(acc, xs[k]))
         return acc
 
-    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
+    def scan(
+        self,
+        length: NatLike,
+        init: Value,
+        step: Callable[[Index, Value], Value],
+        *,
+        exclusive: bool = False,
+    ) -> Pull:
         """All prefixes, computed in a loop over an axis of their own when one is first read."""
         axis, many = self.rank, int(length)
 
@@ -189,7 +196,9 @@ class NumpyReader:
             acc, found = self.stored(init, None), None
             for k in range(many):
                 check()
-                acc = self.stored(step(np.int64(k), view(acc, {})), acc)
+                if k > 0 or not exclusive:
+                    last = np.int64(k - exclusive)
+                    acc = self.stored(step(last, view(acc, {})), acc)
                 if k == 0:
                     self.admit(acc, axis, many)
                 found = filled(found, at_one(acc, axis), axis, many, k, 1)

@@ -28,7 +28,7 @@ from liftpy.ir.denote import denote
 from liftpy.ir.function import UserFun
 from liftpy.ir.nat import Nat, NatLike, Var, atom, nat
 from liftpy.ir.primitive import ScalarOp
-from liftpy.ir.pull import ByName, Index, Parts, Pull, Value, known, prefixes
+from liftpy.ir.pull import ByName, Index, Parts, Pull, Value, known
 from liftpy.ir.types import F32, FLOATS, ArrayType, TupleType, Type, VectorType
 from liftpy.ir.walk import top_down
 from liftpy.rewrite.rule import Assumption, Rule
@@ -330,9 +330,6 @@ class PolynomialReader(ByName):
 
     def of_index(self, index: Index, t: Type) -> Value:
         raise Open(AGREE, f"an index as {t} is no polynomial")
-
-    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
-        return prefixes(self, length, init, step)
 
     def made(self, fun: Any, values: list[Value], result: Value) -> Value:
         return known(result)

@@ -32,7 +32,7 @@ from liftpy.rewrite.rule import Proof as Method
 from liftpy.rewrite.rule import Rule
 from liftpy.semantics.agree import Induction, Proof, lockstep
 from liftpy.semantics.exact import show_exact
-from liftpy.semantics.induction import blocks, exchange, folded
+from liftpy.semantics.induction import blocks, chunks, exchange, folded
 from liftpy.semantics.polynomial import show_polynomial
 from liftpy.semantics.real import show_real
 from liftpy.semantics.refute import (
@@ -60,6 +60,7 @@ METHODS: dict[Method, Induction] = {
     "definition": lockstep,
     "blocks": folded(blocks),
     "nested": folded(blocks),
+    "chunks": folded(chunks),
     "exchange": folded(exchange),
     "permuted": folded(permuted),
     "idle": folded(idle),

@@ -275,7 +275,14 @@ class Roundings(ByName):
         total = last.roundings + (count - STEPS) * more.pop()
         return alike(value, Path(total, None, last.stored))
 
-    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
+    def scan(
+        self,
+        length: NatLike,
+        init: Value,
+        step: Callable[[Index, Value], Value],
+        *,
+        exclusive: bool = False,
+    ) -> Pull:
         """Every element as the last one, which has the most roundings."""
         last = self.fold(length, init, step)
         return Pull(length, lambda _: last)

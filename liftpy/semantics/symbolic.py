@@ -17,7 +17,7 @@ import z3
 
 from liftpy.ir.nat import Nat, NatLike, nat
 from liftpy.ir.operators import OPERATORS
-from liftpy.ir.pull import ByName, Index, Parts, Pull, Value, prefixes
+from liftpy.ir.pull import ByName, Index, Parts, Pull, Value
 from liftpy.ir.types import BOOL, SCALARS, ArrayType, TupleType, Type, VectorType
 from liftpy.semantics.smt import Terms
 from liftpy.semantics.verdict import Open
@@ -174,9 +174,6 @@ class SymbolicReader(ByName):
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         flat = [self.flat(a, t) for a, t in zip(args, function.params, strict=True)]
         return self.leaf(function.name, function.type, *(term for part in flat for term in part))
-
-    def scan(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Pull:
-        return prefixes(self, length, init, step)
 
     def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
         return view(Fold(length, init, step), init, ())

@@ -162,7 +162,14 @@ class AccessReader(ByName):
         message = "a reduction was read as a view"
         raise InternalError(message)
 
-    def scan(self, length: NatLike, init: Value, step: Callable[[Any, Value], Value]) -> Pull:
+    def scan(
+        self,
+        length: NatLike,
+        init: Value,
+        step: Callable[[Any, Value], Value],
+        *,
+        exclusive: bool = False,
+    ) -> Pull:
         """Refuse: scans are materialised before they are read."""
         message = "a scan was read as a view"
         raise InternalError(message)

@@ -24,6 +24,11 @@ from tests.oclgrind import check_under_oclgrind
 HORNER = "(s, x) => s * 3 - x"  # neither commutes nor associates
 PROGRAMS = {
     "a scan": f"def p(xs: [13]i64) = xs |> scan({HORNER}, 2)",
+    "an exclusive scan": f"def p(xs: [13]i64) = xs |> exclusiveScan({HORNER}, 2)",
+    "an exclusive scan of one": f"def p(xs: [1]i64) = xs |> exclusiveScan({HORNER}, 2)",
+    "an exclusive scan that windows read": f"""
+        def p(xs: [9]i32) = xs |> exclusiveScan({HORNER}, 1) |> slide(3, 2)
+          |> map(reduce({HORNER}, 0))""",
     "a scan of one": f"def p(xs: [1]i64) = xs |> scan({HORNER}, 2)",
     "a scan of each row": f"def p(xss: [5][7]i32) = xss |> map(scan({HORNER}, 1))",
     "a scan of pairs": """

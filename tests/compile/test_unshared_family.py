@@ -64,3 +64,13 @@ def test_a_work_item_has_neighbours_of_a_row_in_vectors_of_channels() -> None:
 def test_it_leaves_products_to_direct() -> None:
     reason = skeletons_of(FAMILIES[FAMILY], workload("matmul/8x12x16"))
     assert reason == "unshared: `direct` applies: its folds share an operand"
+
+
+def test_folds_of_what_other_folds_make_have_no_blocks() -> None:
+    """A value in vectors cannot be a fold; here the elements of a block read one."""
+    program = parse("""
+        def p(x: [4][6][3][2]f32) = x |> map(block => block
+          |> map(rows => rows |> map(row =>
+               let s = row |> reduce(add, 0) in row |> map(v => v - s)))
+          |> map(d => d |> transpose |> map(c => c |> reduce(add, 0))))""")
+    assert FAMILIES[FAMILY].match(program) == "its folds read other folds"

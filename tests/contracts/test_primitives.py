@@ -16,7 +16,6 @@ from liftpy.ir.types import ArrayType
 from liftpy.primitives import (
     PRIMITIVES,
     AnyIterate,
-    AnyScan,
     Drop,
     Pad,
     PadMirror,
@@ -28,6 +27,7 @@ from liftpy.primitives import (
     Transpose,
     stride,
 )
+from liftpy.primitives.scan import AnyInclusiveScan
 from liftpy.rewrite.rule import ValueVar
 from liftpy.rewrite.rules.notation import T, U, array, function, k, m, n, unknown
 from liftpy.semantics import adjoint
@@ -196,7 +196,7 @@ def test_what_neighbouring_windows_share_is_moved_by_a_step():
 
 
 @dataclass(frozen=True)
-class LateScan(AnyScan):
+class LateScan(AnyInclusiveScan):
     """Wrong: the exclusive prefix sequence."""
 
     name: ClassVar[str] = "lateScan"

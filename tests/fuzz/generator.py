@@ -36,6 +36,7 @@ from liftpy.language.embedded.lang import PRELUDE, fun
 from liftpy.language.embedded.operations import operate
 from liftpy.primitives import (
     Concat,
+    ExclusiveScan,
     Generate,
     Iterate,
     Map,
@@ -216,10 +217,14 @@ class Growth:
 
     def scan(self, expr: Expr, scope: tuple[Expr, ...], depth: int) -> Expr:
         """All values of a fold to a scalar or a tuple of them."""
-        return self.folded(Scan, expr, scope, depth)
+        return self.folded(self.random.choice((Scan, ExclusiveScan)), expr, scope, depth)
 
     def folded(
-        self, kind: type[Reduce | Scan], expr: Expr, scope: tuple[Expr, ...], depth: int
+        self,
+        kind: type[Reduce | Scan | ExclusiveScan],
+        expr: Expr,
+        scope: tuple[Expr, ...],
+        depth: int,
     ) -> Expr:
         """A fold to a scalar, or to a tuple of two."""
         element = array_type(expr).element

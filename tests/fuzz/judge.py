@@ -74,7 +74,12 @@ REWRITTEN = tuple(
 )
 HELD: list[Loaded] = []  # whose buffers stay to the end
 OTHERS = [name for name in FAMILIES if name != "plain"]
-TURN = {"staged": 0.2, "local": 0.5, "partial": 0.5}  # they seldom apply: tried early
+TURN = {
+    "staged": 0.2,
+    "local": 0.5,
+    "partial": 0.5,
+    "chunked": 0.5,
+}  # they seldom apply: tried early
 UNSAFE = "unsafe"
 OPTIMIZER = "wrong by the driver's optimizer"
 LIMITED = "beyond a limit of the built kernel"  # known only once the driver has built it

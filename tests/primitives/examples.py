@@ -40,6 +40,8 @@ UNUSUAL = {
     "reduceInPlace": (Literal(1.5, F32), xs),
     "scan": (Literal(0.5, F32), xs),
     "scanSeq": (Literal(0.5, F32), xs),
+    "exclusiveScan": (Literal(0.5, F32), xs),
+    "exclusiveScanSeq": (Literal(0.5, F32), xs),
     "iterate": (Param("x", F32),),
     "iterateSeq": (Param("x", F32),),
     "at": (Literal(2, I32), xs),

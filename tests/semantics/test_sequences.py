@@ -20,6 +20,10 @@ XSS = np.arange(35, dtype=np.int64).reshape(5, 7) % 11 - 4
 HORNER = "(s, x) => s * 3 - x"
 PROGRAMS = {
     "scan": f"xs |> scan({HORNER}, 2)",
+    "exclusive scan": f"xs |> exclusiveScan({HORNER}, 2)",
+    "exclusive scan of rows": f"xss |> map(exclusiveScan({HORNER}, 2))",
+    "exclusive scan of pairs": "zip(xs, xs) "
+    "|> exclusiveScan((s, t) => (s.1 - t.0, s.0 + t.1), (0, 1))",
     "scan of rows": f"xss |> map(scan({HORNER}, 2))",
     "scan under a scan": f"xss |> scan((s, row) => s * 3 - (row |> scan({HORNER}, s) "
     "|> reduce((a, x) => a - x, 0)), 1)",

@@ -37,6 +37,26 @@ from liftpy.language.embedded.data_words import (
 )
 from liftpy.language.embedded.defining import Constant, array_type, const, fun, program, size
 from liftpy.language.embedded.functions import function, section
+from liftpy.language.embedded.lowered_stages import (
+    exclusive_scan_seq,
+    iterate_seq,
+    map_glb,
+    map_lcl,
+    map_seq,
+    map_seq_ahead,
+    map_seq_unroll,
+    map_vec,
+    map_wrg,
+    reduce_seq,
+    reduce_seq_unroll,
+    reduce_vec,
+    scan_seq,
+    slide_seq,
+    to_global,
+    to_local,
+    to_private,
+    to_streamed,
+)
 from liftpy.language.embedded.prelude import (
     ASSOCIATIVE,
     COMMUTATIVE,
@@ -70,38 +90,22 @@ from liftpy.language.embedded.scalar_words import (
 from liftpy.language.embedded.stages import (
     as_scalar,
     as_vector,
+    exclusive_scan,
     generate,
     get,
     iterate,
-    iterate_seq,
     join,
     let,
-    map,  # noqa: A004
-    map_glb,
-    map_lcl,
-    map_seq,
-    map_seq_ahead,
-    map_seq_unroll,
-    map_vec,
-    map_wrg,
+    map,  # noqa: A004,
     pad,
     reduce,
-    reduce_seq,
-    reduce_seq_unroll,
-    reduce_vec,
     reorder,
     scan,
-    scan_seq,
     slide,
-    slide_seq,
     split,
-    to_global,
-    to_local,
-    to_private,
-    to_streamed,
     transpose,
     unzip,
-    zip,  # noqa: A004
+    zip,  # noqa: A004,
 )
 from liftpy.language.embedded.words import Section
 
@@ -133,6 +137,8 @@ __all__ = [
     "convert",
     "cos",
     "equal",
+    "exclusive_scan",
+    "exclusive_scan_seq",
     "exp",
     "floor",
     "full",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from liftpy.ir.denote import denote
 from liftpy.ir.nat import Nat, NatLike, Quotient, Remainder, Var, nat, var
@@ -121,7 +121,11 @@ class SumReader(ByName):
         """Refuses all other operations."""
         raise NoNest("it computes something besides sums of products")
 
-    either = of_index = unknown = scan = refuse
+    def scan(self, *_: Any, **__: Any) -> Pull:
+        """Refuses a scan."""
+        return self.refuse()
+
+    either = of_index = unknown = refuse
 
 
 @dataclass(frozen=True)

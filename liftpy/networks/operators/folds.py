@@ -14,6 +14,7 @@ from liftpy.language.embedded.lang import (
     add,
     convert,
     equal,
+    exclusive_scan,
     exp,
     iota,
     log,
@@ -21,7 +22,6 @@ from liftpy.language.embedded.lang import (
     maximum,
     minimum,
     mul,
-    pad,
     reduce,
     scan,
     select,
@@ -35,7 +35,6 @@ from liftpy.networks.operators.layouts import (
     ordered,
     reshaped,
     reversed_array,
-    take,
 )
 from liftpy.networks.operators.node import (
     Body,
@@ -174,9 +173,7 @@ def cumulative(node: Node, f: Any, neutral: int) -> Body:
     def row(xs: Any) -> Any:
         if back:
             xs = reversed_array(shape[axis])(xs)
-        if exclusive:
-            xs = take(shape[axis])(pad(1, 0, neutral)(xs))
-        found = xs >> scan(f, literal(neutral, t))
+        found = xs >> (exclusive_scan if exclusive else scan)(f, literal(neutral, t))
         return reversed_array(shape[axis])(found) if back else found
 
     return lambda x: on_rows(x, shape, axis, row)

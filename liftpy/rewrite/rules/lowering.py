@@ -8,6 +8,8 @@ from liftpy.ir.expr import Param
 from liftpy.ir.nat import nats
 from liftpy.ir.types import ArrayType
 from liftpy.primitives import (
+    ExclusiveScan,
+    ExclusiveScanSeq,
     Iterate,
     IterateSeq,
     MapGlb,
@@ -96,6 +98,13 @@ SCAN_TO_SEQ = Rule(
     call(ScanSeq(step), z, xs),
     proof="definition",
 )
+EXCLUSIVE_SCAN_TO_SEQ = Rule(
+    "exclusive_scan_to_seq",
+    "lowering",
+    call(ExclusiveScan(step), z, xs),
+    call(ExclusiveScanSeq(step), z, xs),
+    proof="definition",
+)
 ITERATE_TO_SEQ = Rule(
     "iterate_to_seq",
     "lowering",
@@ -124,6 +133,7 @@ RULES = (
     MAP_TO_SEQ_UNROLL,
     MAP_TO_SEQ_AHEAD,
     SCAN_TO_SEQ,
+    EXCLUSIVE_SCAN_TO_SEQ,
     ITERATE_TO_SEQ,
     SLIDE_TO_SEQ,
 )

@@ -17,6 +17,7 @@ from liftpy.primitives import (
     AnyReduceByIndex,
     AnyScan,
     At,
+    ExclusiveScan,
     Iterate,
     Layout,
     Map,
@@ -78,7 +79,13 @@ def sequential(*, unroll: bool = False) -> Strategy:
 @cache
 def folds_to_loops() -> Strategy:
     """Turn all folds and iterations into loops."""
-    laws = "reduce_to_seq", "scan_to_seq", "iterate_to_seq", "reduce_by_index_to_seq"
+    laws = (
+        "reduce_to_seq",
+        "scan_to_seq",
+        "exclusive_scan_to_seq",
+        "iterate_to_seq",
+        "reduce_by_index_to_seq",
+    )
     return each_part(choose(*map(rule, laws)))
 
 
@@ -96,7 +103,7 @@ def store_inner_scans() -> Strategy:
     """
 
     def run(expr: Expr) -> Result:
-        if not has_call(expr, Scan, ReduceByIndex, Iterate):
+        if not has_call(expr, Scan, ExclusiveScan, ReduceByIndex, Iterate):
             return Success(expr)
         for path, part in top_down(expr):
             if not isinstance(part, FunCall) or isinstance(part.fun, MemoryPrimitive):
@@ -147,7 +154,7 @@ def gives(expr: Expr, made: Callable[[Expr], bool], *, inside: bool = False) -> 
 
 def is_scan_or_bins(expr: Expr) -> bool:
     """Whether an expression is a `scan`, or a reduction by index, that has no loop yet."""
-    return isinstance(expr, FunCall) and isinstance(expr.fun, Scan | ReduceByIndex)
+    return isinstance(expr, FunCall) and isinstance(expr.fun, Scan | ExclusiveScan | ReduceByIndex)
 
 
 def is_bins(expr: Expr) -> bool:
@@ -331,7 +338,7 @@ def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
     """The path of the first value that must be in memory before a sequence or its reader runs."""
     if not isinstance(expr, FunCall) or isinstance(expr.fun, ToGlobal):
         return None
-    sequence = isinstance(expr.fun, Scan) or is_kernel_iteration(expr)
+    sequence = isinstance(expr.fun, Scan | ExclusiveScan) or is_kernel_iteration(expr)
     for position, arg in enumerate(expr.args):
         here = (*path, position)
         reads = gives(arg, is_sequence)

@@ -16,6 +16,7 @@ from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton, key_of
 from liftpy.rewrite.strategies.by_index import reads_at_data
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
+from liftpy.rewrite.strategies.families.chunked import CHUNKED
 from liftpy.rewrite.strategies.families.cooperative import COOPERATIVE
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.form import Choices, Family, Form
@@ -55,6 +56,7 @@ FAMILIES: dict[str, Family] = {
         PLAIN,
         DIRECT,
         PARTIAL,
+        CHUNKED,
         ROWS,
         TILED,
         LOCAL,

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from liftpy.ir.call import FunCall
 from liftpy.ir.program import Program
-from liftpy.ir.walk import at
-from liftpy.rewrite.strategies.axes import joined_last
+from liftpy.ir.walk import at, every_part
+from liftpy.rewrite.strategies.axes import joined_last, maps_around
 from liftpy.rewrite.strategies.block import BLOCK, blockable, group_maps
 from liftpy.rewrite.strategies.families import direct
 from liftpy.rewrite.strategies.families.common import outer_length, stored_views, with_epilogues
 from liftpy.rewrite.strategies.families.direct import Block, Direct
 from liftpy.rewrite.strategies.families.form import Family
 from liftpy.rewrite.strategies.planes import reads_no_folds
-from liftpy.rewrite.strategies.shapes import body_of, is_folded, nests, outer_reductions, paths_of
+from liftpy.rewrite.strategies.shapes import (
+    body_of,
+    is_folded,
+    is_reduce,
+    nests,
+    outer_reductions,
+    paths_of,
+)
 from liftpy.rewrite.strategy import Failure, at_path, attempt, outermost
 
 
@@ -33,7 +41,10 @@ def match(program: Program) -> Direct | str:
         return "its maps cannot be cut into blocks"
     block = at(body, path)
     reductions = outer_reductions(body_of(body_of(block)))
-    if not all(reads_no_folds(at(body_of(body_of(block)), r)) for r in reductions):
+    alone = all(reads_no_folds(at(body_of(body_of(block)), r)) for r in reductions)
+    maps = [*(at(body, place) for place in maps_around(body, path) or ()), block, body_of(block)]
+    sources = [a for e in maps if isinstance(e, FunCall) for a in e.args]
+    if not alone or any(is_reduce(part) for source in sources for part in every_part(source)):
         return "its folds read other folds"
     lengths = outer_length(body_of(block)), outer_length(block)
     pads = stored_views(body)

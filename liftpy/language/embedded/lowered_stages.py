@@ -1,0 +1,223 @@
+"""The words of lowered primitives."""
+
+from __future__ import annotations
+
+from liftpy.ir.expr import Expr
+from liftpy.ir.nat import NatLike, nat
+from liftpy.ir.types import ArrayType
+from liftpy.language.embedded.documented import word
+from liftpy.language.embedded.folds import Start, reduction
+from liftpy.language.embedded.functions import Callee, element, function
+from liftpy.language.embedded.stages import mapping
+from liftpy.language.embedded.words import Section, applied
+from liftpy.primitives.lowered import (
+    ExclusiveScanSeq,
+    IterateSeq,
+    MapGlb,
+    MapLcl,
+    MapSeq,
+    MapSeqAhead,
+    MapSeqUnroll,
+    MapVec,
+    MapWrg,
+    ReduceSeq,
+    ReduceSeqUnroll,
+    ReduceVec,
+    ScanSeq,
+    SlideSeq,
+    ToGlobal,
+    ToLocal,
+    ToPrivate,
+    ToStreamed,
+)
+
+
+@word(MapSeq)
+def map_seq(f: Callee) -> Section:
+    """Runs `lp.map` as a loop of one work-item.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map_seq(lambda x: x + 1)).tolist()
+    [1, 2, 3]
+    """
+    return mapping(MapSeq, f)
+
+
+@word(MapSeqUnroll)
+def map_seq_unroll(f: Callee) -> Section:
+    """Runs `lp.map` as straight-line code of one work-item.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map_seq_unroll(lambda x: x + 1)).tolist()
+    [1, 2, 3]
+    """
+    return mapping(MapSeqUnroll, f)
+
+
+@word(MapSeqAhead)
+def map_seq_ahead(f: Callee) -> Section:
+    """Runs `lp.map` as a loop that prefetches the data of its next iteration.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map_seq_ahead(lambda x: x + 1)).tolist()
+    [1, 2, 3]
+    """
+    return mapping(MapSeqAhead, f)
+
+
+@word(MapGlb)
+def map_glb(dim: int, f: Callee) -> Section:
+    """Runs `lp.map` over the global ids of dimension `dim`.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map_glb(0, lambda x: x + 1)).tolist()
+    [1, 2, 3]
+    """
+    return mapping(lambda g: MapGlb(g, dim), f)
+
+
+@word(MapWrg)
+def map_wrg(dim: int, f: Callee) -> Section:
+    """Runs `lp.map` over the work-groups of dimension `dim`.
+
+    >>> lp.evaluate(
+    ...     lp.iota(4) >> lp.split(2) >> lp.map_wrg(0, lp.map_lcl(0, lambda x: x + 1))
+    ... ).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return mapping(lambda g: MapWrg(g, dim), f)
+
+
+@word(MapLcl)
+def map_lcl(dim: int, f: Callee) -> Section:
+    """Runs `lp.map` over local ids of dimension `dim`, inside an `lp.map_wrg` of that dimension.
+
+    >>> lp.evaluate(
+    ...     lp.iota(4) >> lp.split(2) >> lp.map_wrg(0, lp.map_lcl(0, lambda x: x + 1))
+    ... ).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return mapping(lambda g: MapLcl(g, dim), f)
+
+
+@word(MapVec)
+def map_vec(f: Callee) -> Section:
+    """Applies a scalar function to all lanes of a vector.
+
+    >>> doubled = lp.map(lp.map_vec(lambda x: x + x))
+    >>> lp.evaluate(lp.iota(4) >> lp.as_vector(2) >> doubled >> lp.as_scalar()).tolist()
+    [0, 2, 4, 6]
+    """
+    return mapping(MapVec, f)
+
+
+@word(ReduceSeq)
+def reduce_seq(f: Callee, init: Start) -> Section:
+    """Runs `lp.reduce` as a loop of one work-item.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.reduce_seq(lp.add, 0)).item()
+    10
+    """
+    return reduction(ReduceSeq, f, init)
+
+
+@word(ReduceSeqUnroll)
+def reduce_seq_unroll(f: Callee, init: Start) -> Section:
+    """Runs `lp.reduce` as straight-line code of one work-item.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.reduce_seq_unroll(lp.add, 0)).item()
+    10
+    """
+    return reduction(ReduceSeqUnroll, f, init)
+
+
+@word(ReduceVec)
+def reduce_vec(f: Callee, init: Start) -> Section:
+    """Folds the lanes of a vector from the left.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.as_vector(2) >> lp.map(lp.reduce_vec(lp.add, 0))).tolist()
+    [1, 5]
+    """
+    return reduction(ReduceVec, f, init)
+
+
+@word(ScanSeq)
+def scan_seq(f: Callee, init: Start) -> Section:
+    """Runs `lp.scan` as a loop of one work-item.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.scan_seq(lp.add, 0)).tolist()
+    [0, 1, 3, 6, 10]
+    """
+    return reduction(ScanSeq, f, init)
+
+
+@word(ExclusiveScanSeq)
+def exclusive_scan_seq(f: Callee, init: Start) -> Section:
+    """Runs `lp.exclusive_scan` as a loop of one work-item.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.exclusive_scan_seq(lp.add, 0)).tolist()
+    [0, 0, 1, 3, 6]
+    """
+    return reduction(ExclusiveScanSeq, f, init)
+
+
+@word(IterateSeq)
+def iterate_seq(times: NatLike, f: Callee) -> Section:
+    """Runs `lp.iterate` as a loop; `f` must keep the type.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.iterate_seq(2, lp.map(lambda x: 2 * x))).tolist()
+    [0, 4, 8]
+    """
+    return Section(lambda x: applied(IterateSeq(function(f, (x.type,)), nat(times)), x))
+
+
+@word(SlideSeq)
+def slide_seq(size: NatLike, step: NatLike, f: Callee) -> Section:
+    """Applies `f` to overlapping windows in a loop that keeps the window in registers.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.slide_seq(2, 1, lp.reduce(lp.add, 0))).tolist()
+    [1, 3, 5]
+    """
+
+    def build(xs: Expr) -> Expr:
+        (one,) = element(xs)
+        window = ArrayType(one, nat(size))
+        return applied(SlideSeq(function(f, (window,)), nat(size), nat(step)), xs)
+
+    return Section(build)
+
+
+@word(ToGlobal)
+def to_global(x: Expr) -> Expr:
+    """Stores the value in global memory; outside every parallel map, this ends a kernel.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.to_global).tolist()
+    [0, 1, 2]
+    """
+    return applied(ToGlobal(), x)
+
+
+@word(ToStreamed)
+def to_streamed(x: Expr) -> Expr:
+    """Stores the value in global memory with stores that bypass the caches, if the device can.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.to_streamed).tolist()
+    [0, 1, 2]
+    """
+    return applied(ToStreamed(), x)
+
+
+@word(ToLocal)
+def to_local(x: Expr) -> Expr:
+    """Stores the value in the local memory of the work-group.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.to_local).tolist()
+    [0, 1, 2]
+    """
+    return applied(ToLocal(), x)
+
+
+@word(ToPrivate)
+def to_private(x: Expr) -> Expr:
+    """Stores the value in registers of the work-item.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.to_private).tolist()
+    [0, 1, 2]
+    """
+    return applied(ToPrivate(), x)

@@ -1,0 +1,57 @@
+"""Laws of scans: a scan of chunks, from the fold of all chunks before each.
+
+    scan(f, z)(xs)  ==  scans of the chunks of `xs`; chunk `k` begins from z, folded with the first
+                        k chunks
+
+Each chunk is folded to a total, and the totals to the values that the chunks begin with. The laws
+are those of a monoid: `f` is associative and `e` is neutral.
+"""
+
+from __future__ import annotations
+
+from liftpy.ir.call import call
+from liftpy.ir.constraint import divides
+from liftpy.ir.expr import Expr, Literal, Param
+from liftpy.primitives import ExclusiveScan, Scan
+from liftpy.rewrite.rule import Assumption, Rule, ValueVar
+from liftpy.rewrite.rules.notation import (
+    S,
+    array,
+    fmap,
+    fold,
+    function,
+    get,
+    join,
+    m,
+    n,
+    split,
+    unknown,
+    zipped,
+)
+
+scalars, start = array("xs", S, n), Param("z", S)
+op, e = unknown("f", S), Literal(ValueVar("e"), S)
+step = function(op, a=S, x=S)
+
+
+def in_chunks(made: Scan | ExclusiveScan) -> Expr:
+    """A scan by chunks of `m` elements."""
+    chunks = split(m, scalars)
+    totals = fmap(lambda chunk: fold(op, e, chunk), chunks, "chunk")
+    begun = zipped(call(ExclusiveScan(step), start, totals), chunks)
+    return join(fmap(lambda part: call(made, get(0, part), get(1, part)), begun, "part"))
+
+
+RULES = tuple(
+    Rule(
+        name,
+        "scan",
+        call(made, start, scalars),
+        in_chunks(made),
+        where=(divides(m, n),),
+        assuming=(Assumption("associative", "f"), Assumption("neutral", "f", "e")),
+        tunes=("m",),
+        proof="chunks",
+    )
+    for name, made in (("scan_split", Scan(step)), ("exclusive_scan_split", ExclusiveScan(step)))
+)
