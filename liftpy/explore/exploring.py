@@ -53,7 +53,7 @@ from liftpy.explore.space.plainest import PLAIN, begun_with, each_once, plainest
 from liftpy.explore.space.precision import within_error
 from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
-from liftpy.explore.space.units import families_for, families_in, units_of
+from liftpy.explore.space.units import agrees, families_for, families_in, units_settled
 from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.opencl.devices import find_device
@@ -196,16 +196,17 @@ def candidate_of(
 ) -> Candidate:
     """The same as `candidate(settings)` of `space_of` with the other arguments, with less work.
 
-    Only the skeletons up to the first one with these settings are derived. The whole space is
-    needed only to explain why there is no such candidate.
+    Only the skeletons up to the first one with these settings are derived, of the partitions that
+    have the words among the settings. The whole space is needed only to explain why there is no
+    such candidate.
     """
     program = closed(with_storage(program, storage or {}), sizes)
     family = settings.get(FAMILY)
     named = families_for(device, families_in(settings))
     families = [str(family)] if family in FAMILIES else named  # others do not fit
     bank = bank_in(settings)
-    units = units_of(device, in_turn(program, bank), families=families, memory_limit=memory_limit)
-    for unit in units:
+    forms = (form for form in in_turn(program, bank) if agrees(form, settings))
+    for unit in units_settled(device, forms, settings, families, memory_limit):
         part = unit.fitting(settings)
         found = None if part is None else part.first(settings, 0)
         if found is not None:

@@ -22,7 +22,7 @@ from liftpy.primitives import ToGlobal
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.bank import Bank, Prove, nothing_proved
 from liftpy.rewrite.cuts import RESULT
-from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.forms import in_turn, partitions
 from liftpy.rewrite.partition import GIVEN_POINTS, Partition, Stage
 from liftpy.rewrite.rules.correlation import PointsOf, points_of_word
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton
@@ -121,7 +121,7 @@ def skeleton_named(program: Program, key: str, prove: Prove = nothing_proved) ->
     `prove` proves the rules from given points, which the key contains.
     """
     keys = keys_of_stages(key)
-    for partition in partitions(program, Bank(points_of_key(key), prove)):
+    for partition in in_turn(program, Bank(points_of_key(key), prove)):
         if [stage.name for stage in partition.stages] == [*keys]:
             made = [of_key(partition, stage, keys[stage.name]) for stage in partition.stages]
             found = [one for one in made if one is not None]

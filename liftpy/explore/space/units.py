@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from liftpy.constraints.collect import Around, Collected, collect, collected
@@ -58,6 +59,29 @@ def units_of(
             groups.append(known[key])
             check()
         yield Product(partition, tuple(groups))
+
+
+def units_settled(
+    device: Device,
+    forms: Iterable[Partition],
+    settings: Mapping[str, Any],
+    families: Sequence[str],
+    memory_limit: int | None = None,
+) -> Iterator[Member | Product]:
+    """`units_of`, with only the families that the settings name if they name one of each stage."""
+    for named, group in itertools.groupby(forms, lambda form: stage_families(form, settings)):
+        yield from units_of(device, group, families=named or families, memory_limit=memory_limit)
+
+
+def stage_families(form: Partition, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The families that settings name for the stages of a partition; none if a stage has none."""
+    named = [settings.get(f"{stage.name}.{FAMILY}") for stage in form.stages]
+    return tuple(sorted({str(name) for name in named})) if all(named) else ()
+
+
+def agrees(form: Partition, settings: Mapping[str, Any]) -> bool:
+    """Whether no word of a partition differs from a setting of that name."""
+    return all(settings.get(name, word) == word for name, word in form.words)
 
 
 def families_for(device: Device, named: Iterable[str] = ()) -> tuple[str, ...]:
