@@ -106,6 +106,8 @@ class Blocks:
         match t:
             case ArrayType(element, length) | VectorType(element, length):
                 start = first * length
+                if kind == "private" and length == 1:  # the register is selected by no index
+                    return Pull(length, lambda _: self.cells(element, kind, place, start))
                 return Pull(length, lambda i: self.cells(element, kind, place, start + i))
             case TupleType(elements):
                 return tuple(

@@ -216,8 +216,8 @@ class Growth:
         return self.folded(Reduce, expr, scope, depth)
 
     def scan(self, expr: Expr, scope: tuple[Expr, ...], depth: int) -> Expr:
-        """All values of a fold to a scalar or a tuple of them."""
-        return self.folded(self.random.choice((Scan, ExclusiveScan)), expr, scope, depth)
+        """All values of a fold to a scalar or a tuple of them; one scan in four is exclusive."""
+        return self.folded(Scan if self.names % 4 else ExclusiveScan, expr, scope, depth)
 
     def folded(
         self,

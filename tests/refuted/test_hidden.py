@@ -11,7 +11,7 @@ from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least
 from liftpy.ir.expr import Literal, Param
 from liftpy.ir.types import F32
-from liftpy.primitives import Concat, Reduce, Repeat
+from liftpy.primitives import Concat, ExclusiveScan, Reduce, Repeat, Scan, Zip
 from liftpy.rewrite.rule import Assumption, Rule, ValueVar
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.rules.notation import (
@@ -163,6 +163,16 @@ def sequel(hidden):
     return law(whole, after, "sequel")
 
 
+def in_chunks(hidden):
+    """A scan of chunks, each of which begins from a fold of those before it."""
+    made = Scan(function(lambda a, x: f(a, hidden(a, x)), a=S, x=S))
+    before = fmap(lambda row: fold(f, e, row), xss)
+    begun = call(ExclusiveScan(function(f, a=S, x=S)), start, before)
+    parts = call(Zip(), begun, xss)
+    chunks = fmap(lambda part: call(made, get(0, part), get(1, part)), parts, "part")
+    return law(call(made, start, join(xss)), join(chunks), "chunks", *MONOID)
+
+
 def reordered(hidden):
     def folded(xs):
         return fold(lambda a, x: f(a, hidden(a, x)), start, xs)
@@ -225,6 +235,7 @@ FALSE = {
     "carried, in what is made of the fold": carried_twice,
     "idle": idle,
     "sequel": sequel,
+    "chunks": in_chunks,
     "permuted": reordered,
     "online": online,
     "rescaled": rescaled,
