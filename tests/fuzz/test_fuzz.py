@@ -68,8 +68,8 @@ COMMON = {
         "splitAt",
         "join",
     },
-    15: {"concat", "take", "drop", "transpose", "split", "padClamp", "generate"},
-    35: {"scan", "iterate", "slide", "pad", "reorder", "zip", "reduce", "map", "get"},
+    15: {"scan", "concat", "take", "drop", "transpose", "split", "padClamp", "generate"},
+    35: {"iterate", "slide", "pad", "reorder", "zip", "reduce", "map", "get"},
 }
 
 
