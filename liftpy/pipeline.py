@@ -30,6 +30,7 @@ from liftpy.loops.passes import (
 from liftpy.loops.silent_stores import without_silent_stores
 from liftpy.loops.unroll import unrolled
 from liftpy.loops.unswitch import unswitched
+from liftpy.loops.unused import without_unused
 from liftpy.opencl.generate import EmittedKernel, assemble, buffer_names, check_unrolled
 from liftpy.opencl.kernel import Module
 from liftpy.primitives.dialects import LoweredProgram
@@ -50,6 +51,7 @@ PASSES: Passes = MappingProxyType(
         "merge stores": lambda code: merge_stores(code.block),
         "classes": in_classes,
         "unswitch": lambda code: unswitched(code.block),
+        "unused variables": lambda code: without_unused(code.block),
         "silent stores": lambda code: without_silent_stores(code.block),
         "fetch ahead": lambda code: fetched_ahead(code.block),
     }

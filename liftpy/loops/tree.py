@@ -280,6 +280,11 @@ class Simple:
         return frozenset(found)
 
     @lazy
+    def is_guarded(self) -> bool:
+        """Whether it selects between values."""
+        return any(isinstance(v, Select) for v in values_in(self.value))
+
+    @lazy
     def tests(self) -> tuple[RangeTest, ...]:
         """The tests of its guarded values whose condition is an `All`."""
         guarded = (v.condition for v in values_in(self.value) if isinstance(v, Select))

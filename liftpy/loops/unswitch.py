@@ -33,6 +33,9 @@ from liftpy.loops.tree import (
     All,
     Barrier,
     Block,
+    Both,
+    Condition,
+    Fails,
     For,
     If,
     Let,
@@ -134,7 +137,23 @@ def _apart(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]
     """A loop split into up to three: before, while, and after the tests of its counter hold."""
     free = _free(s, own)
     parts = ((s, 0, low), (free, low, high), (s, high, s.bound))
-    return [replace(loop, first=a, bound=b) for loop, a, b in parts if a < b]
+    return [_decided(replace(loop, first=a, bound=b)) for loop, a, b in parts if a < b]
+
+
+def _decided(s: For) -> For:
+    """A loop without the tests that all its iterations decide alike."""
+    holding, failing = set[RangeTest](), set[RangeTest]()
+    for test in _movable(s):
+        turn = turning_point(test, s.counter)
+        if turn is None or set(test.index.names()) != {s.counter}:
+            continue
+        number, rises = turn
+        if s.bound <= number or number <= s.first:
+            holds = rises == (number <= s.first)
+            (holding if holds else failing).add(test)
+    if not holding and not failing:
+        return s
+    return replace(s, body=Given(frozenset(holding), frozenset(failing)).block(s.body))
 
 
 def _always(test: RangeTest, counters: Mapping[str, int]) -> RangeTest | None:
@@ -177,11 +196,11 @@ class Given:
     def statement(self, s: Statement) -> Iterator[Statement]:
         """The replacement of a statement there."""
         match s:
-            case Store(_, value, silent) if silent or s.tests:
+            case Store(_, value, silent) if silent or s.is_guarded:
                 if self.failing.isdisjoint(silent):
-                    value = self.value(value) if s.tests else value
+                    value = self.value(value) if s.is_guarded else value
                     yield replace(s, value=value, silent=self.left(silent))
-            case Let(name, value) if s.tests:
+            case Let(name, value) if s.is_guarded:
                 yield Let(name, self.value(value))
             case If(All(tests), then, otherwise) if (known := self.decided(tests)) is not None:
                 yield from self.block(then if known else otherwise)
@@ -193,12 +212,24 @@ class Given:
     def value(self, value: Value) -> Value:
         """An expression there."""
         match value:
-            case Select(All(tests), then, otherwise) if (known := self.decided(tests)) is not None:
+            case Select(condition, then, otherwise) if (known := self.known(condition)) is not None:
                 return self.value(then if known else otherwise)
             case Select(All(tests), then, otherwise):
                 return Select(All(self.left(tests)), self.value(then), self.value(otherwise))
             case _:
                 return rebuilt(value, self.value)
+
+    def known(self, condition: Condition) -> bool | None:
+        """Whether a condition holds; None if that is not known."""
+        match condition:
+            case All(tests):
+                return self.decided(tests)
+            case Fails(inner):
+                known = self.known(inner)
+                return None if known is None else not known
+            case Both(left, right):
+                both = self.known(left), self.known(right)
+                return False if False in both else True if all(both) else None
 
     def decided(self, tests: tuple[RangeTest, ...]) -> bool | None:
         """Whether all of some tests hold; None if that is not known."""
