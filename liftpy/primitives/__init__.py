@@ -83,7 +83,6 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         ReduceByIndex,
         MapSeq,
         MapSeqUnroll,
-        ExclusiveScanSeq,
         MapSeqAhead,
         MapGlb,
         MapWrg,
