@@ -208,12 +208,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--device", default=None)
     given = parser.parse_args()
+    chosen = [
+        case for name, case in CASES.items() if any(fnmatch.fnmatch(name, p) for p in given.cases)
+    ]
+    if not chosen:
+        known = ", ".join(CASES)
+        parser.error(f"no case has such a name: {' '.join(given.cases)}; there are {known}")
     rows: list[str] = []
     with tempfile.TemporaryDirectory() as folder, Session(find_device(given.device)) as session:
-        for name, case in CASES.items():
-            if any(fnmatch.fnmatch(name, pattern) for pattern in given.cases):
-                rows.append(compare(case, session, Path(folder), given))
-                print(rows[-1], flush=True)
+        for case in chosen:
+            rows.append(compare(case, session, Path(folder), given))
+            print(rows[-1], flush=True)
     names = ("gradient", "liftpy", "PyTorch", "ratio", "error", "peak")
     print("\n{:24} {:>11} {:>11} {:>6} {:>8} {:>11} others".format(*names))
     print("\n".join(rows))

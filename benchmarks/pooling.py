@@ -50,7 +50,10 @@ THREADS = 2
 
 @dataclass(frozen=True)
 class Layer:
-    """A pooling layer of a network, as Keras has it. Averages do not count padding."""
+    """A pooling layer with the image and the window that a network has in Keras.
+
+    Windows of maxima are not padded, also where those of Keras are. Averages do not count padding.
+    """
 
     network: str
     kind: str
@@ -281,6 +284,9 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(THREADS)
     chosen = [x for x in layers() if any(fnmatch.fnmatch(x.name, p) for p in given.layers)]
+    if not chosen:
+        names = ", ".join(x.name for x in layers())
+        parser.error(f"no layer has such a name: {' '.join(given.layers)}; there are {names}")
     rows: list[str] = []
     ratios: list[float] = []
     with tempfile.TemporaryDirectory() as folder, Session(find_device(given.device)) as session:

@@ -140,16 +140,22 @@ def pull_back(
         return fold.flat(plus(passed, own(cts)) if exclusive else passed)
 
     names = ["x", "acc", *("d" for _ in given)]
-    made = function(carried, names, element_types(arrays), after.type)
-    if made is None:
-        message = "a cotangent of an accumulator is missing, though `flat` fills it with 0"
-        raise InternalError(message)
-    step, used = made
+
+    def reversed_step() -> tuple[Lambda, list[int]]:
+        """A new function for each fold: variables of functions inside it are those of one fold."""
+        made = function(carried, names, element_types(arrays), after.type)
+        if made is None:
+            message = "a cotangent of an accumulator is missing, though `flat` fills it with 0"
+            raise InternalError(message)
+        return made
+
+    step, used = reversed_step()
     states: list[Expr] = []
     begun = after
     if given or step.body != fold.flat(fold.unflat(step.params[0])):
         back = backwards(read(arrays, used))
-        states, begun = [backwards(states_before(step, after, back))], last_state(step, after, back)
+        states = [backwards(states_before(step, after, back))]
+        begun = last_state(reversed_step()[0], after, back)
 
     def of(variable: Param, leaf: Leaf) -> Expr | None:
         def body(x: Expr, acc: Expr, *cts: Expr) -> Expr | None:

@@ -136,6 +136,7 @@ class Rule:
         definition  the primitive on the right has the same meaning as that on the left
         blocks      a fold over blocks: induction over and within the blocks, by associativity
         nested      a fold over a join: induction over rows and within a row
+        chunks      one side continues, within a chunk, from a fold of the chunks before it
         exchange    two folds exchanged: induction over the rows, by associativity and commutativity
         permuted    the same steps in another order, each once, and any two steps commute
         idle        one side takes more steps; the additional ones change nothing

@@ -193,13 +193,14 @@ class NumpyReader:
 
         def stored() -> Value:
             self.rank = axis + 1
-            acc, found = self.stored(init, None), None
+            acc, found, size = self.stored(init, None), None, 0
             for k in range(many):
                 check()
                 if k > 0 or not exclusive:
                     last = np.int64(k - exclusive)
                     acc = self.stored(step(last, view(acc, {})), acc)
-                if k == 0:
+                size, last_size = sum(a.nbytes for a in numbers_in(acc)), size
+                if size > last_size:  # a step reads what depends on more axes
                     self.admit(acc, axis, many)
                 found = filled(found, at_one(acc, axis), axis, many, k, 1)
             self.hold(found, axis)

@@ -15,7 +15,8 @@ from liftpy.kernels.chain import chain
 from liftpy.language.text.program import parse
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session
-from liftpy.pipeline import compile_program
+from liftpy.pipeline import compile_candidate, compile_program
+from liftpy.rewrite.composition import skeletons
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_tuples import alike, right_in_every_family
 from tests.lowered import lowered
@@ -156,6 +157,13 @@ def test_a_lowered_sequence_is_right(runtime: Device, name: str) -> None:
 
 def source(name: str) -> str:
     return compile_program(lowered(LOWERED[name].replace("{}", HORNER))).module.source
+
+
+@pytest.mark.parametrize("scan", ["scan", "exclusiveScan"])
+def test_a_computed_array_is_stored_once_for_a_scan(scan: str) -> None:
+    program = parse(f"def p(xs: [7]i32) = xs |> map(x => x * 3) |> {scan}({HORNER}, 2)")
+    (skeleton,) = skeletons(program, ("plain",))
+    assert len(compile_candidate(skeleton, {}).launches) == 2
 
 
 def test_a_rotating_window_loads_each_element_once() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
+from liftpy.explore import exploring
 from liftpy.explore.exploring import candidate_of, space_of
 from liftpy.explore.space import units
 from liftpy.explore.space.units import families_for, units_of
@@ -17,8 +18,10 @@ from liftpy.rewrite.composition import stage_skeletons
 from liftpy.rewrite.forms import in_turn
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.workloads import Convolution, convolution
+from tests.fuzz.correlations import Case
 
 LAYER = convolution(Convolution(4, 8, 8, 8, (3, 1), padding=(1, 1, 0, 0)), "layer")
+LINE = Case((13,), 3, 2, (3,), 0).program
 TWO = parse("""def two(xs: [6][8]f32, ys: [6]f32) =
   let score = xs |> map(reduce(add, 0)) in zip(score, ys) |> map((a, b) => a * b)""")
 #: Its lanes read a value that maps fold, which cannot be fused: every partition has two stages.
@@ -38,6 +41,8 @@ FITTING = [
     (TWO, {}),
     (TWO, {"score": "stored"}),
     (TWO, {"score.family": "tiled", "result.family": "plain"}),
+    (TWO, {"score.family": "plain", "result.family": "tiled", "result.tile0": 2}),
+    (LINE, {"winograd": 4}),
     (CUT, {}),
 ]
 
@@ -65,11 +70,26 @@ def test_the_candidate_is_that_of_the_whole_space(program, settings):
     ],
 )
 def test_the_refusal_is_that_of_the_whole_space(settings, kind):
+    refused_alike(LAYER, settings, kind)
+
+
+@pytest.mark.parametrize("first", ["plan", "plain", "chunked"])
+def test_a_family_of_a_stage_that_makes_none_is_refused_with_those_that_do(first):
+    refused_alike(TWO, {"score.family": first, "result.family": "til"}, UnknownName)
+
+
+def refused_alike(program, settings, kind):
     with pytest.raises(kind) as found:
-        candidate_of(LAYER, DEFAULT_DEVICE, settings)
+        candidate_of(program, DEFAULT_DEVICE, settings)
     with pytest.raises(kind) as wanted:
-        whole(LAYER).candidate(settings)
+        whole(program).candidate(settings)
     assert str(found.value) == str(wanted.value)
+
+
+def test_a_number_is_the_word_of_a_partition(monkeypatch):
+    """As `--set` gives it: the whole space is not derived."""
+    monkeypatch.setattr(exploring, "space_of", None)
+    assert candidate_of(LINE, DEFAULT_DEVICE, {"winograd": 4}).assignment["winograd"] == "4"
 
 
 def test_a_memory_limit_restricts_it():

@@ -42,6 +42,11 @@ SMOOTH = {
     ),
     "running sum": "xs |> scan(add, a)",
     "scan": "xs |> scan((s, x) => sin(s) * x + a, 0.5)",
+    "fold in a fold": "xs |> reduce((s, x) => s * (ys |> reduce((t, y) => sin(t) * y + x, s)), a)",
+    "scan in a scan": (
+        "xs |> scan((s, x) => s + (ys |> exclusiveScan((t, y) => t * y + x, s)"
+        " |> reduce(mul, 1)), a)"
+    ),
     "exclusive sum": "xs |> exclusiveScan(add, a)",
     "exclusive scan": "xs |> exclusiveScan((s, x) => sin(s) * x + a, 0.5)",
     "exclusive scan of tuples": "xs |> exclusiveScan((s, x) => (s.1 * x, s.0 + a), (1, a))",

@@ -11,7 +11,7 @@ from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least
 from liftpy.ir.expr import Literal, Param
 from liftpy.ir.types import F32
-from liftpy.primitives import Concat, ExclusiveScan, Reduce, Repeat, Scan, Zip
+from liftpy.primitives import Concat, ExclusiveScan, Reduce, Repeat, Scan
 from liftpy.rewrite.rule import Assumption, Rule, ValueVar
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.rules.notation import (
@@ -31,6 +31,7 @@ from liftpy.rewrite.rules.notation import (
     permuted,
     transpose,
     unknown,
+    zipped,
 )
 from liftpy.rewrite.rules.scalar import divided
 from liftpy.semantics.dependence import dependence, replaced
@@ -133,6 +134,39 @@ def in_blocks_after(hidden):
     return law(fold(f, e, join(xss)), fold(row, e, xss, "acc", "row"), "blocks", *MONOID)
 
 
+def in_chunks(before, within):
+    """A scan, and one of chunks.
+
+    `before` and `within` read the accumulator, what the chunk begins from, and an element: in the
+    steps that lead to a chunk, and in those of the chunk.
+    """
+
+    def scan(kind, body, init, xs, x="x"):
+        return call(kind(function(body, **{f"s{x}": init.type, x: element_of(xs)})), init, xs)
+
+    def law_of(hidden):
+        def folded(acc, row):
+            return fold(lambda b, x: f(b, before(hidden, b, acc, x)), acc, row, "b", "q")
+
+        def chunk(part):
+            first, row = get(0, part), get(1, part)
+            return scan(Scan, lambda a, x: f(a, within(hidden, a, first, x)), first, row, "y")
+
+        begun = zipped(scan(ExclusiveScan, folded, start, xss, "row"), xss)
+        whole = scan(Scan, lambda a, x: f(a, hidden(a, x)), start, join(xss))
+        return law(whole, join(fmap(chunk, begun, "part")), "chunks")
+
+    return law_of
+
+
+def right(hidden, acc, _first, x):
+    return hidden(acc, x)
+
+
+def wrong(hidden, _acc, first, x):
+    return hidden(first, x)
+
+
 def carried(hidden):
     def folded(init):
         return fold(lambda a, x: f(a, hidden(a, x)), init, xs)
@@ -161,16 +195,6 @@ def sequel(hidden):
     first = fold(step, start, xs)
     after = let(first, lambda s: fold(lambda a, x: f(a, hidden(s, x)), s, ys), "s0")
     return law(whole, after, "sequel")
-
-
-def in_chunks(hidden):
-    """A scan of chunks, each of which begins from a fold of those before it."""
-    made = Scan(function(lambda a, x: f(a, hidden(a, x)), a=S, x=S))
-    before = fmap(lambda row: fold(f, e, row), xss)
-    begun = call(ExclusiveScan(function(f, a=S, x=S)), start, before)
-    parts = call(Zip(), begun, xss)
-    chunks = fmap(lambda part: call(made, get(0, part), get(1, part)), parts, "part")
-    return law(call(made, start, join(xss)), join(chunks), "chunks", *MONOID)
 
 
 def reordered(hidden):
@@ -231,11 +255,12 @@ FALSE = {
     "blocks": in_blocks("blocks"),
     "blocks, after a block": in_blocks_after,
     "nested": in_blocks("nested"),
+    "chunks": in_chunks(right, wrong),
+    "chunks, in those before": in_chunks(wrong, right),
     "carried": carried,
     "carried, in what is made of the fold": carried_twice,
     "idle": idle,
     "sequel": sequel,
-    "chunks": in_chunks,
     "permuted": reordered,
     "online": online,
     "rescaled": rescaled,
@@ -260,6 +285,10 @@ def test_a_fault_behind_a_name_is_refuted(fault, hidden):
 
 def test_the_exchange_of_folds_is_proved_where_nothing_is_hidden():
     assert isinstance(prove(exchanged(lambda acc, x: g(copies(x), x))), Proved)
+
+
+def test_a_scan_of_chunks_is_proved_where_nothing_is_wrong():
+    assert isinstance(prove(in_chunks(right, right)(g)), Proved)
 
 
 # --- the net under the methods -------------------------------------------------------------------

@@ -19,6 +19,9 @@ PROGRAMS = {
     "a large name for each element": f"""xs |> map(x =>
         let t = (xs |> map(y => xs |> map(z => x * y - z))) in t |> map({SUM}) |> {SUM})""",
     "a scan of arrays": f"""xs |> scan((s, x) => s |> map(y => y * x), xs) |> map({SUM})""",
+    "a scan from constants for each element": f"""xs |> map(x => xs |> map(y => xs
+        |> exclusiveScan((s, z) => (s.1 * x, s.2 * y, s.3 + z * x, s.0 - y), (1, 2, 3, 4))
+        |> map(s => s.0 * s.1 - s.2 * s.3) |> {SUM}) |> {SUM})""",
     "a fold of arrays for each element": f"""xs |> map(x =>
         xs |> reduce((s, y) => s |> map(z => z * y - x), xs) |> {SUM})""",
     "a fold that turns": """xs |> reduce((s, x) =>

@@ -74,14 +74,14 @@ def units_settled(
 
 
 def stage_families(form: Partition, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """The families that settings name for the stages of a partition; none if a stage has none."""
-    named = [settings.get(f"{stage.name}.{FAMILY}") for stage in form.stages]
-    return tuple(sorted({str(name) for name in named})) if all(named) else ()
+    """The families that settings name for the stages of a partition; none if one has no family."""
+    named = {str(settings.get(f"{stage.name}.{FAMILY}")) for stage in form.stages}
+    return tuple(sorted(named)) if named <= FAMILIES.keys() else ()
 
 
 def agrees(form: Partition, settings: Mapping[str, Any]) -> bool:
     """Whether no word of a partition differs from a setting of that name."""
-    return all(settings.get(name, word) == word for name, word in form.words)
+    return all(str(settings.get(name, word)) == word for name, word in form.words)
 
 
 def families_for(device: Device, named: Iterable[str] = ()) -> tuple[str, ...]:

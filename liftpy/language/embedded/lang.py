@@ -96,7 +96,7 @@ from liftpy.language.embedded.stages import (
     iterate,
     join,
     let,
-    map,  # noqa: A004,
+    map,  # noqa: A004
     pad,
     reduce,
     reorder,
@@ -105,7 +105,7 @@ from liftpy.language.embedded.stages import (
     split,
     transpose,
     unzip,
-    zip,  # noqa: A004,
+    zip,  # noqa: A004
 )
 from liftpy.language.embedded.words import Section
 

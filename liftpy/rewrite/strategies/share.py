@@ -107,10 +107,15 @@ def store_folds(result: Path, lower: Strategy) -> Strategy:
 
 
 def read_by(expr: Expr, path: Path) -> Iterator[Path]:
-    """The paths of the computed arrays that a view reads, possibly more than once."""
+    """The paths of the computed arrays that a view reads, possibly more than once.
+
+    Those that are stored already are left out.
+    """
     if isinstance(expr, FunCall) and isinstance(expr.fun, Zip):
         return
     for k, arg in enumerate(expr.args if isinstance(expr, FunCall) else ()):
+        if isinstance(arg, FunCall) and isinstance(arg.fun, ToGlobal):
+            continue
         if computes(arg) and is_storable(arg.type):
             yield (*path, k)
         elif computes(arg):
