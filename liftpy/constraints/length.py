@@ -444,4 +444,6 @@ def _length(body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
     # because these follow it in the next iteration of a loop. Which choices are decided is known
     # once all loops that are unrolled are.
     again = found.has_met_later_shared
-    return found.statements(reads, writes) if again else every
+    while found.leave_out() or again:
+        every, again = found.statements(reads, writes), False
+    return every
