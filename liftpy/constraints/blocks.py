@@ -70,7 +70,7 @@ class Blocks:
         """Begin a kernel; keep what an earlier pass over it found.
 
         These are the terms that are shared, the counters of loops that are unrolled, and the loads
-        of which none is declared where another one is (`leave_out`).
+        that are left out (`only_alternatives`).
         """
         self.alternatives.clear()
         self.times_read.clear()
@@ -93,17 +93,14 @@ class Blocks:
             and not any(names <= self.unrolled_counters for names in self.undecided)
         )
 
-    def leave_out(self) -> bool:
-        """Whether another pass is needed to leave out loads of which one is declared at most.
+    def only_alternatives(self) -> set[Term]:
+        """Loads that the last pass need not have counted: at most one of two is declared.
 
         Of two loads that a choice reads, and nothing else, none is declared if the choice is in the
-        code, and one if the sizes decide it. The other is left out. What was left out and is read
-        again in the pass that left it out is counted after all, with all others.
+        code, and one if the sizes decide it.
         """
-        before = set(self.left_out)
-        once = {one for one, other in self.alternatives.items() if self.is_read_once(one, other)}
-        self.left_out = once if before <= once else set()
-        return self.left_out != before
+        pairs = self.alternatives.items()
+        return {one for one, other in pairs if self.is_read_once(one, other)}
 
     def is_read_once(self, *loads: Term) -> bool:
         """Whether each of some loads was read once."""
