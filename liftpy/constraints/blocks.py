@@ -5,6 +5,7 @@ See `liftpy.constraints.length`, which follows the emitter through them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from liftpy.constraints.terms import (
     Reading,
     Term,
     TermReader,
+    counters_in,
     counters_of,
     reached,
     readings,
@@ -59,13 +61,19 @@ class Blocks:
         self.shared: set[Term] = set()
         self.shapes: set[int] = set()
         self.unrolled_counters: set[str] = set()
+        self.alternatives: dict[Term, Term] = {}
+        self.times_read: Counter[Term] = Counter()
+        self.left_out: set[Term] = set()
         self.begin()
 
     def begin(self) -> None:
         """Begin a kernel; keep what an earlier pass over it found.
 
-        These are the terms that are shared, and the counters of loops that are unrolled.
+        These are the terms that are shared, the counters of loops that are unrolled, and the loads
+        that are left out (`only_alternatives`).
         """
+        self.alternatives.clear()
+        self.times_read.clear()
         self.frames = [Frame()]
         self.number = 0
         self.single: set[Term] = set()
@@ -84,6 +92,19 @@ class Blocks:
             and self.single_shapes.isdisjoint(self.shapes)
             and not any(names <= self.unrolled_counters for names in self.undecided)
         )
+
+    def only_alternatives(self) -> set[Term]:
+        """Loads that the last pass need not have counted: at most one of two is declared.
+
+        Of two loads that a choice reads, and nothing else, none is declared if the choice is in the
+        code, and one if the sizes decide it.
+        """
+        pairs = self.alternatives.items()
+        return {one for one, other in pairs if self.is_read_once(one, other)}
+
+    def is_read_once(self, *loads: Term) -> bool:
+        """Whether each of some loads was read once."""
+        return all(self.times_read[load] == 1 for load in loads)
 
     @property
     def frame(self) -> Frame:
@@ -155,12 +176,27 @@ class Blocks:
                 self.choose_one(part, width if lane in part.names else ONE)
             elif part.kind == "load":
                 row = not apart and is_row(part.index, lane)
-                self.declare(reading.bare, lane, ONE if row else width)
+                self.times_read[part] += 1
+                self.note_alternative(reading, lane, apart=apart)
+                if part not in self.left_out or part not in self.alternatives:
+                    self.declare(reading.bare, lane, ONE if row else width)
             elif part.kind == "choice" and part.stable:
                 self.declare(reading.bare, lane, width if apart else ONE)
             if self.is_shared(part) and (guards or not (part.kind == "choice" and part.stable)):
                 by_lane = apart or guards
                 self.declare(reading, lane, width if by_lane else ONE, again=apart)
+
+    def note_alternative(self, load: Reading, lane: str, *, apart: bool) -> None:
+        """Note a load behind a choice between it and one that takes as many variables."""
+        part, guards, _ = load
+        other = guards[-1].otherwise if guards and guards[-1].holds else part
+        if other is part or other.kind != "load" or not other.stable:
+            return
+        names = counters_in(part.names)
+        rows = {not apart and is_row(one.index, lane) for one in (part, other)}
+        same = counters_in(other.names) == names and len(rows) == 1
+        if same and counters_of(guards[-1].condition) <= names:
+            self.alternatives[part] = other
 
     def is_decided(self, term: Term) -> bool:
         """Whether a term is a choice whose condition has a known value in each unrolled block."""

@@ -444,4 +444,10 @@ def _length(body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
     # because these follow it in the next iteration of a loop. Which choices are decided is known
     # once all loops that are unrolled are.
     again = found.has_met_later_shared
-    return found.statements(reads, writes) if again else every
+    found.left_out = found.only_alternatives()
+    if found.left_out or again:
+        every = found.statements(reads, writes)
+    if not found.left_out <= found.only_alternatives():  # this pass has read one of them again
+        found.left_out = set()
+        every = found.statements(reads, writes)
+    return every

@@ -205,7 +205,12 @@ class TermReader(ByName):
 
 def counters_of(condition: tuple[Nat, Nat]) -> Names:
     """The variables that a condition depends on."""
-    return frozenset(n for n in condition[0].names() if not n.startswith(CLIP))
+    return counters_in(condition[0].names())
+
+
+def counters_in(names: Names) -> Names:
+    """The names that are variables: without those that mark clamped indices."""
+    return frozenset(n for n in names if not n.startswith(CLIP))
 
 
 def terms_of(value: Value) -> Iterator[Term]:

@@ -50,6 +50,8 @@ from liftpy.views.access import AccessReader, is_known, leaf, memory_view
 from liftpy.views.terms import Lanes, Memory, Term, Variable
 
 Env = dict[Param, Value]
+STILL: Value = ()
+"""In place of any value whose elements are known (`is_known`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,8 @@ class Viewing:
                 return True
             case FunCall(At() | AnyScan(), _):
                 return False
+            case FunCall(Lambda() as f, args) if all(self.still(a, env) for a in args):
+                return self.still(f.body, {**env, **dict.fromkeys(f.params, STILL)})
             case FunCall(Primitive() as p, args):
                 free = all(is_known(env[v]) for v in p.free)
                 pure = p.function is None or self.traits_of(p.function.body).pure

@@ -53,9 +53,10 @@ class Permutes(Everywhere):
     inverse: Nat
 
     def known(self) -> bool | None:
-        return (
-            is_permutation(self.left, self.inverse, int(self.right)) if not self.names() else None
-        )
+        length = self.right.constant  # None for a number that is divided by zero
+        if self.names() or length is None:
+            return None
+        return is_permutation(self.left, self.inverse, length)
 
     def __str__(self) -> str:
         return (

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from liftpy.errors import InternalError
+from liftpy.errors import InternalError, Unsatisfiable
 from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint
 from liftpy.ir.denote import denote
@@ -131,7 +131,7 @@ def possible(rule: Rule) -> bool:
     rule, _ = with_permutations(rule)
     assumed, measured = hypotheses(rule), lengths(rule)
     return any(
-        any(length.value(at) > 8 for length in measured) and hold(assumed, at)
+        any(length > 8 for length in values(measured, at)) and hold(assumed, at)
         for at in assignments(variables(rule))
     )
 
@@ -179,9 +179,17 @@ def only_atom(size: Nat) -> Atom | None:
 
 def grade(at: Sizes, measured: Iterable[Nat]) -> int:
     """How good a witness sizes make: 0, the best, for over 8 elements and no size below 2."""
-    if not any(8 < length.value(at) <= ARRAYS for length in measured):
+    if not any(8 < length <= ARRAYS for length in values(measured, at)):
         return 2
     return 0 if all(value < 0 or value > 1 for value in at.values()) else 1
+
+
+def values(lengths: Iterable[Nat], at: Sizes) -> list[int]:
+    """The numbers of lengths at sizes; none if one of them divides by zero."""
+    try:
+        return [length.value(at) for length in lengths]
+    except ZeroDivisionError:
+        return []
 
 
 def spread(candidates: list[Sizes]) -> list[Sizes]:
@@ -217,7 +225,19 @@ def numbers(rule: Rule, at: Sizes) -> TrialReader:
 
 
 def difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | None:
-    """The first obligation that fails at given sizes, and how, in the terms of a reader."""
+    """The first obligation that fails at given sizes, and how, in the terms of a reader.
+
+    None also for sizes at which there is no instance of the rule: a number on one side is divided
+    by zero, or rounded such that a primitive refuses it.
+    """
+    try:
+        return _difference(rule, at, read)
+    except (Unsatisfiable, ZeroDivisionError):
+        return None
+
+
+def _difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | None:
+    arrays = [count(p.type, at) for p in rule.left.free]
     for primitive, condition in requirements(rule.right):
         if not hold([condition], at):
             return REQUIRES, f"{primitive} requires that {condition}"
@@ -227,7 +247,6 @@ def difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | Non
     for one, two in pairs:
         if one.value(at) != two.value(at):
             return SIZES, f"{one} is {one.value(at)}, {two} is {two.value(at)}"
-    arrays = (count(p.type, at) for p in rule.left.free)
     if count(rule.left.type, at) > RESULT or any(number > ARRAYS for number in arrays):
         return None
     of_arrays = {name for length in sizes_in((rule.left, rule.right)) for name in length.names()}

@@ -184,7 +184,8 @@ class Reader:
                     if not many:
                         continue
                     new = tuple(sorted(shifts if stores else shifts - seen))
-                    seen |= shifts
+                    if not stores:  # the code loads again what it has stored
+                        seen |= shifts
                     self.counts.executed[cell.memory.space, stores, cell.width] += times * many
                     past = isinstance(s, Store) and s.nontemporal and stores
                     access = access_of(first, names, stores=stores, past=past)

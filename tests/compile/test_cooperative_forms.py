@@ -43,6 +43,11 @@ def halves({A.replace("f32", "f16")}, {B.replace("f32", "f16")}) =
   a |> map(row => b |> transpose |> map(c =>
     zip(row, c) |> map((x, y) => f32(x) * f32(y)) |> reduce(add, 0)))
 """
+BEGUN = f"""
+def begun({A}, {B}, g: [14]f32) =
+  a |> map(row => zip(b |> transpose, g) |> map((c, h) =>
+    zip(row, c) |> map(mul) |> reduce(add, row |> reduce(add, h))))
+"""
 LEAST = f"""
 def least({A}, {B}) =
   a |> map(row => b |> transpose |> map(c =>
@@ -98,6 +103,7 @@ REFERENCES = {
     "scaled": lambda a, b, d, g: np.maximum((a @ b) * d[:, None] + g, 0),
     "added": lambda a, b, c: 2 * (a @ b) + c,
     "order": lambda a, b: ((np.maximum(a, 0) @ (2 * b)) ** 2).T,
+    "begun": lambda a, b, g: a @ b + a.sum(1)[:, None] + g,
     "halves": lambda a, b: a @ b,
     "least": lambda a, b: np.maximum(a[:, :, None], b).min(axis=1),
     "layer": correlated,
@@ -115,6 +121,7 @@ CASES = {
     ),
     "operands swapped, prologues": Case(parse(ORDER), {**TURNED, **PADDED}),
     "halves": Case(parse(HALVES), {**PADDED, "gap": 2, "buffers": "2", "chunk": 2}),
+    "sums that begin with a fold": Case(parse(BEGUN), {"buffers": "2", "chunks": "padded"}),
     "no sum": Case(parse(LEAST), {"gap": 3}),
     "channels first": Case(
         convolution(LAYER, "layer"), {**OUTER, **PADDED, "tile1": 6, "chunk": 8, "buffers": "2"}

@@ -55,6 +55,12 @@ def horner(a: Any, x: Any) -> Any:
     return a * 3 - x
 
 
+def window(sums: Any, index: Any) -> Any:
+    """The two neighbours at an index."""
+    return read(np.lib.stride_tricks.sliding_window_view(sums, 2), index)
+
+
+SUMS = np.cumsum(XSS, 1)
 MOST = 8  # candidates of a program
 ZEROS = np.zeros(7, np.float32)
 PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
@@ -86,6 +92,28 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
           yss |> iterate(2, r => r |> map(map(x => x * 3 - 1))) |> at(j)) |> transpose |> at(k))""",
         (YSS,),
         (YSS * 9 - 4).T,
+    ),
+    "windows of a scan of what has a name": (
+        """def p(xss: [11][3]f32, is: [11]i32) = zip(xss, is) |> map((xs, i) =>
+          (let row = xs in row |> scan(add, 0) |> slide(2, 1)) |> at(i)
+          |> reduce((a, x) => a * 3 - x, 0))""",
+        (XSS, IS),
+        np.array([horner(horner(0, w[0]), w[1]) for w in map(window, SUMS, IS)]),
+    ),
+    "folds that begin with elements of a scan": (
+        """def p(xss: [11][3]f32, is: [11]i32, t: [7]f32) = zip(xss, is) |> map((xs, i) =>
+          let s = xs |> scan(add, 0) in s |> map(x => t |> reduce(add, x)) |> at(i))""",
+        (XSS, IS, TABLE),
+        np.array([read(s + TABLE.sum(), i) for s, i in zip(SUMS, IS, strict=True)]),
+    ),
+    "elements of a scan and of a table": (
+        """def p(xss: [11][3]f32, is: [11]i32, t: [7]f32) = zip(xss, is) |> map((xs, i) =>
+          xs |> scan(add, 0) |> map(x => (x, t |> at(i))) |> at(i))""",
+        (XSS, IS, TABLE),
+        (
+            np.array([read(s, i) for s, i in zip(SUMS, IS, strict=True)]),
+            read(TABLE[:3], IS),
+        ),
     ),
     "sums of elements": (
         """def p(t: [7]f32, js: [3][5]i32) = js

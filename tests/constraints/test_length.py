@@ -176,6 +176,29 @@ def test_the_bound_of_a_lowered_program_holds_and_is_nearer(name: str) -> None:
         assert statements(code) <= bound <= 1.5 * statements(code)
 
 
+ALTERNATIVES = "concat(xs |> gather(4, i => 3*i), xs |> gather(4, i => 5*i))"
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        (f"{ALTERNATIVES} |> asVector(8) |> mapGlb(0, mapVec(x => x - 2)) |> asScalar", 8 + 2),
+        (f"{ALTERNATIVES} |> split(4) |> mapGlb(0, row => row |> mapSeq(x => x - 2))", 1 + 3),
+        (
+            f"""zip({ALTERNATIVES}, xs |> gather(8, i => 2 * i)) |> asVector(8)
+              |> mapGlb(0, mapVec((x, y) => x - y)) |> asScalar""",
+            8 + 2 + 8,
+        ),
+    ],
+)
+def test_one_of_two_loads_at_most_is_in_variables(text: str, bound: int) -> None:
+    """A choice that is emitted has its loads inside; otherwise, only one of them is emitted."""
+    made = compile_program(lowered(f"def p(xs: [16]f32) = {text}"))
+    (kernel,), (code,) = made.chain.kernels, made.loops
+    assert length(kernel).constant == bound
+    assert statements(code) <= bound
+
+
 LEVELS = (
     "mapGlb(1, mapGlb(0, mapSeq(x => x + 1)))",
     "mapWrg(1, mapLcl(1, mapSeq(x => x + 1)))",

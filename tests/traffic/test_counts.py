@@ -50,6 +50,10 @@ STORED = lp.with_storage(
     ),
     {"b": "binary16"},
 )
+PASSES = lp.parse(
+    "def passes(xss: [3][5]f32) = xss |> map(row => row |> slide(2, 1)"
+    " |> map(reduce((a, x) => a * 0.5 - x, 1)))"
+)
 DEPTHWISE = lp.workload("convolution/depthwise/5x4x3x3x1")
 PADDED = Convolution(3, 5, 4, 10, (3, 3), (1, 1), (1, 1, 1, 1))
 LAST, FIRST = (convolution(replace(PADDED, layout=x), "c") for x in ("nhwc", "nchw"))
@@ -84,6 +88,8 @@ FORMS = [
     (LAYER, "direct(pad=fused, level=glb)", BLOCK),
     (LAYER, "plain(pad=fused, map=glb0.glb2.glb1)", {}),
     (DEPTHWISE, "tiled(flat=yes, vector=yes, pad=fused, map=glb1.seq.glb0)", ROW),
+    # loads after stores of the same cells, in one block:
+    (PASSES, "planes(inside=1, hold=private, items=one, pad=fused, vector=no)", {}),
     (LAST, "cooperative(chunks=padded, buffers=2)", tiled(4, 10, 2, 2, 5, 2, 2)),
     (FIRST, "cooperative(lanes=outer, chunks=padded, buffers=1)", tiled(5, 4, 5, 2, 4, 2, 3)),
 ]

@@ -24,6 +24,7 @@ from liftpy.primitives import Cover, Join, Map, Pad, Split, Uncover, Zip
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.strategies.epilogue import cut_parts, reductions_apart
 from liftpy.rewrite.strategies.inward import past
+from liftpy.rewrite.strategies.lanes import vectorized
 from liftpy.rewrite.strategies.lower import (
     clean,
     copy_kernel,
@@ -204,7 +205,7 @@ def in_vector_accumulators(width: NatLike) -> Strategy:
         return seq(
             at_path((*path, 0), elementwise(depth)),
             identity if path else elementwise(depth),
-            normalize(rule("vectorize_map", v=width)),
+            normalize(vectorized(width)),
         )(expr)
 
     return run

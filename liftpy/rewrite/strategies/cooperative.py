@@ -32,6 +32,7 @@ from liftpy.rewrite.strategies.epilogue import (
     reductions_apart,
     tuples_fused,
 )
+from liftpy.rewrite.strategies.lanes import vectorized
 from liftpy.rewrite.strategies.lower import clean, elementwise, sequential
 from liftpy.rewrite.strategies.shapes import (
     array_type,
@@ -161,7 +162,7 @@ def of_group(tiling: Tiling) -> Strategy:
         ),
         elementwise(4),
         over_items(),
-        normalize(rule("vectorize_map", v=tiling.width)),
+        normalize(vectorized(tiling.width)),
     )
 
 

@@ -27,6 +27,7 @@ from liftpy.primitives import (
     Scan,
     ToGlobal,
 )
+from liftpy.primitives.in_place import is_pure
 from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.primitives.work import computes, is_layout
 from liftpy.rewrite.strategies.by_index import scalar_bins
@@ -35,6 +36,7 @@ from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategies.shapes import (
     MapNest,
     body_of,
+    is_in_registers,
     is_view,
     layers,
     maker,
@@ -99,11 +101,12 @@ def store_inner_scans() -> Strategy:
     """Store scans that another stage reads in registers of the work-item, and bins in a buffer.
 
     A sequence whose rows are read at a data-dependent index is stored in a buffer too: registers
-    have no addresses, and only scalars among them are selected by comparisons.
+    have no addresses, and only scalars among them are selected by comparisons. Elements that folds
+    or other statements compute from registers are stored before one is read at such an index.
     """
 
     def run(expr: Expr) -> Result:
-        if not has_call(expr, Scan, ExclusiveScan, ReduceByIndex, Iterate):
+        if not has_call(expr, Scan, ExclusiveScan, ReduceByIndex, Iterate, At):
             return Success(expr)
         for path, part in top_down(expr):
             if not isinstance(part, FunCall) or isinstance(part.fun, MemoryPrimitive):
@@ -116,9 +119,34 @@ def store_inner_scans() -> Strategy:
                 if indexed or gives(arg, is_scan_or_bins):
                     memory = "to_global" if indexed or gives(arg, is_bins) else "to_private"
                     return seq(at_path((*path, position), rule(memory)), run)(expr)
+                here = (*path, position)
+                if isinstance(part.fun, At) and has_statements(arg) and reads_registers(expr, here):
+                    return seq(at_path(here, rule("to_private")), run)(expr)
         return Success(expr)
 
     return run
+
+
+def has_statements(expr: Expr) -> bool:
+    """Whether an array is not stored, and a function of a map in it has statements of its own."""
+    if isinstance(expr, FunCall) and isinstance(expr.fun, MemoryPrimitive):
+        return False
+    maps = (e.fun for e in every_part(expr) if isinstance(e, FunCall) and isinstance(e.fun, Map))
+    return not all(is_pure(fun.f.body) for fun in maps)
+
+
+def reads_registers(expr: Expr, path: Path) -> bool:
+    """Whether the part at a path makes an array in registers, or reads one that a `let` names."""
+    part = at(expr, path)
+    around = (at(expr, path[:depth]) for depth in range(len(path)))
+    named = (
+        arg
+        for let in around
+        if isinstance(let, FunCall) and isinstance(let.fun, Lambda)
+        for param, arg in zip(let.fun.params, let.args, strict=True)
+        if param in part.free
+    )
+    return any(map(is_in_registers, (part, *named)))
 
 
 def store_sequences() -> Strategy:

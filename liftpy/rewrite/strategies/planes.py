@@ -21,6 +21,7 @@ from liftpy.ir.nat import NatLike
 from liftpy.ir.walk import Path, at, every_part
 from liftpy.primitives import Layout
 from liftpy.rewrite.strategies.epilogue import apart, inner_apart
+from liftpy.rewrite.strategies.lanes import vectorized
 from liftpy.rewrite.strategies.lower import (
     INNER,
     chain,
@@ -165,8 +166,7 @@ def in_vectors(width: NatLike) -> Strategy:
 
     def run(expr: Expr) -> Result:
         paths = [*chain(nests(expr))]
-        vectors = rule("vectorize_map", v=width)
-        return at_path(paths[-1], vectors)(expr) if paths else NO_PLANE
+        return at_path(paths[-1], vectorized(width))(expr) if paths else NO_PLANE
 
     return run
 

@@ -21,6 +21,7 @@ from liftpy.ir.nat import NatLike
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at
 from liftpy.rewrite.strategies.block import in_vector_accumulators, reduce_of_maps
+from liftpy.rewrite.strategies.lanes import vectorized
 from liftpy.rewrite.strategies.lower import INNER, chain, sequential
 from liftpy.rewrite.strategies.quotients import reciprocals
 from liftpy.rewrite.strategies.shapes import (
@@ -114,7 +115,7 @@ def in_vectors(width: NatLike) -> Strategy:
 
     def innermost(expr: Expr) -> Result:
         named = sum(1 for _ in lets(expr))
-        return at_path((1,) * named, rule("vectorize_map", v=width))(expr)
+        return at_path((1,) * named, vectorized(width))(expr)
 
     vectors = seq(normalize(rule("map_fusion")), reciprocals, innermost)
 

@@ -19,6 +19,7 @@ from liftpy.rewrite.strategies.block import (
     reduce_of_maps,
 )
 from liftpy.rewrite.strategies.elementwise import folds_inward
+from liftpy.rewrite.strategies.lanes import vectorized
 from liftpy.rewrite.strategies.lower import chain, elementwise, nest_reductions, sequential
 from liftpy.rewrite.strategies.shapes import (
     array_type,
@@ -162,9 +163,9 @@ def in_vectors(width: Nat) -> Strategy:
             apart = rule("map_fission", {"g": reductions[0]})
             arrays = where(is_reduce, at_path((0,), elementwise(1)), "reduction to an array")
             accumulators = at_path((0,), seq(reduce_of_maps(), arrays))
-            vectors = seq(apart, accumulators, normalize(rule("vectorize_map", v=width)))
+            vectors = seq(apart, accumulators, normalize(vectorized(width)))
             return at_path(path, vectors)(expr)
-        return at_path(path, rule("vectorize_map", v=width))(expr)
+        return at_path(path, vectorized(width))(expr)
 
     return run
 

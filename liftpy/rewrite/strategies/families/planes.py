@@ -9,7 +9,7 @@ from liftpy.ir.expr import Expr
 from liftpy.ir.nat import var
 from liftpy.ir.program import Program
 from liftpy.ir.types import ScalarType
-from liftpy.ir.walk import at, every_part, lambda_of
+from liftpy.ir.walk import at, lambda_of
 from liftpy.primitives import AnyReduce
 from liftpy.primitives.in_place import is_pure, rereads
 from liftpy.primitives.vector import MAX_LANES
@@ -18,6 +18,7 @@ from liftpy.rewrite.strategies.block import store_padding
 from liftpy.rewrite.strategies.families import direct
 from liftpy.rewrite.strategies.families.common import paddings, stored_views
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.lanes import lanes_store
 from liftpy.rewrite.strategies.lower import chain
 from liftpy.rewrite.strategies.planes import (
     MANY,
@@ -38,7 +39,6 @@ from liftpy.rewrite.strategies.shapes import (
     body_of,
     folds_arrays,
     is_one_kernel,
-    is_reduce,
     is_windows,
     longest,
     nests,
@@ -141,8 +141,7 @@ def form_of(program: Program, part: Expr) -> Planes | str:
         return "its maps and folds cannot be exchanged"
     windows = isinstance(whole, Success) and is_windows(at(whole.expr, (SOURCE,)))
     lanes = in_planes(kept[0], var("v", 2, MAX_LANES))(part)
-    made = sum(map(is_reduce, every_part(part))) - sum(1 for _ in folds_of(body_of(innermost)))
-    vectors = made == 0 and not isinstance(lanes, Failure)
+    vectors = isinstance(lanes, Success) and not lanes_store(lanes.expr)
     length = longest(array_type(innermost))
     many = all(is_pure(fold.args[START]) for fold in folds_of(body_of(innermost)))
     return Planes(program, len(paths), length, windows, kept, vectors, many)

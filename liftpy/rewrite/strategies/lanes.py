@@ -1,0 +1,83 @@
+"""Lanes of vectors, which are computed in one operation.
+
+A fold, a scan, an element at a data-dependent index or another value that statements compute is
+stored before it is read. If such a value differs by lane, its code would be in the middle of the
+operation, so the map that reads it stays a loop.
+"""
+
+from __future__ import annotations
+
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Lambda
+from liftpy.ir.nat import NatLike
+from liftpy.ir.primitive import function_of
+from liftpy.ir.types import ScalarType
+from liftpy.ir.walk import has_call
+from liftpy.primitives import MapVec
+from liftpy.primitives.in_place import STATEMENTS
+from liftpy.rewrite.strategy import Failure, Result, Strategy, rule
+
+NONE: frozenset[Param] = frozenset()
+STORED_BY_LANE = Failure("vectorized", "lanes read what a fold or another statement computes")
+
+
+def vectorized(width: NatLike) -> Strategy:
+    """Put a map to scalars in vectors, unless its lanes would store values (`stores`)."""
+    vectors = rule("vectorize_map", v=width)
+
+    def run(expr: Expr) -> Result:
+        result = vectors(expr)
+        return STORED_BY_LANE if not isinstance(result, Failure) and stores(expr) else result
+
+    return run
+
+
+def stores(expr: Expr, moving: frozenset[Param] = NONE, storing: frozenset[Param] = NONE) -> bool:
+    """Whether reading an element of a value stores other values, which differ by element.
+
+    `moving` are the variables that differ by element, `storing` those for values whose elements
+    store others when they are read.
+    """
+    match expr:
+        case Param():
+            return expr in storing
+        case Tuple(elements):
+            return any(stores(e, moving, storing) for e in elements)
+        case FunCall(fun, _) if isinstance(fun, STATEMENTS):
+            return not expr.free.isdisjoint(moving)
+        case FunCall(fun, args):
+            if any(stores(a, moving, storing) for a in args):
+                return True
+            inside = function_of(fun)
+            if inside is None:
+                return False
+            pairs = zip(inside.params, args, strict=False) if isinstance(fun, Lambda) else ()
+            still = {p for p, a in pairs if a.free.isdisjoint(moving)}
+            return stores(inside.body, moving.union(inside.params) - still, storing)
+        case _:
+            return False
+
+
+def lanes_store(expr: Expr, storing: frozenset[Param] = NONE) -> bool:
+    """Whether the lanes of any vector in an expression would store values (`stores`)."""
+    if not has_call(expr, MapVec):
+        return False
+    match expr:
+        case FunCall(MapVec(), _):
+            return stores(expr, storing=storing)
+        case FunCall(fun, args):
+            if any(lanes_store(a, storing) for a in args):
+                return True
+            inside = function_of(fun)
+            if inside is None:
+                return False
+            pairs = [*zip(reversed(inside.params), reversed(args), strict=False)]
+            views = pairs if isinstance(fun, Lambda) else pairs[:1]  # accumulators are stored
+            arrays = ((p, a) for p, a in views if not isinstance(p.type, ScalarType))
+            own = storing.union(p for p, a in arrays if stores(a, storing=storing))
+            return lanes_store(inside.body, own)
+        case Tuple(elements):
+            return any(lanes_store(e, storing) for e in elements)
+        case _:
+            return False
