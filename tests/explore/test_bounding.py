@@ -155,7 +155,7 @@ def plainly_made(partition: Partition) -> Skeleton:
     return composed(partition, [*stages])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(8))
 def test_right_candidates_of_drawn_convolutions_pass_in_all_forms(seed, device):
     case = Case.drawn(seed)

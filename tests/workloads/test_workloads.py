@@ -187,7 +187,7 @@ def test_the_meaning_is_that_of_numpy(name: str) -> None:
         np.testing.assert_allclose(part, wanted, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", SIZED)
 def test_every_family_that_applies_is_right(runtime: Device, name: str, kept: Path) -> None:
     """What the constraints allow compiles, runs and agrees with numpy."""
