@@ -26,7 +26,7 @@ from tests.workloads.references import CASES, inputs
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LONGEST = 40  # lines
-DRAWS = 3  # of each family; one of built-in programs, of which tests/workloads draws more
+DRAWS = 2  # of each family; one of built-in programs, of which tests/workloads draws more
 Array = np.ndarray
 
 

@@ -82,7 +82,7 @@ def part_of(case: Case, part: int) -> list[Form]:
     return sorted((case.forms - overlaps).union(one))[part::CHUNKS]
 
 
-@pytest.mark.covering(16)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
@@ -236,7 +236,7 @@ def pads_of(stage: Stage) -> set[str]:
     return {skeleton.words["pad"] for skeleton in skeletons_of(FAMILIES["small"], stage.canonical)}
 
 
-@pytest.mark.parametrize(("sides", "word"), [((5, 6), "4x4"), ((11,), "4")])
+@pytest.mark.parametrize(("sides", "word"), [((5, 6), "2x2"), ((11,), "4")])
 def test_a_result_that_two_tiles_have_is_stored_once(sides, word: str) -> None:
     """It is proved that no element has two writers, in each mapping of the last step."""
     case = Case(sides, 1, 2, (3,) * len(sides), 36)
@@ -298,6 +298,7 @@ def p(x: [11][4]f32, const w: [4][3]f32, const b: [4]f32) =
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "r", "words"), [*CHANNELS, ("line", 3, ["2", "4"])])
 def test_a_depthwise_convolution_is_right_within_its_bound(device, name, r, words) -> None:
     """One stage transforms, multiplies and transforms back; `filters` runs before, in prepare."""

@@ -71,7 +71,7 @@ def direct(layer: Convolution, x: np.ndarray, w: np.ndarray, b: np.ndarray) -> n
     return out
 
 
-@pytest.mark.covering(4, "name", "family")
+@pytest.mark.covering(6, "name", "family")
 @pytest.mark.parametrize("family", list(FAMILIES))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_drawn_candidate_is_right(
@@ -110,7 +110,7 @@ def example(family: str, name: str = "four channels") -> list[tuple[Skeleton, di
 
 @pytest.mark.slow
 @pytest.mark.oclgrind
-@pytest.mark.covering(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("family", list(FAMILIES))
 @pytest.mark.parametrize("names", [PROGRAMS[k::4] for k in range(4)], ids=" ".join)
 def test_no_race_and_no_stray_access(family: str, names: list[str], kept: Path) -> None:

@@ -10,7 +10,7 @@ from liftpy.constraints.device import Device
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import STAGES
-from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.forms import as_declared
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.families import FAMILIES
 from tests.compile.test_families import generic
@@ -79,7 +79,7 @@ def part_of(families: int) -> tuple[str, ...]:
     return order[families::PARTS]
 
 
-@pytest.mark.covering(4)
+@pytest.mark.covering(6)
 @pytest.mark.parametrize("families", range(PARTS))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_form_of_some_stages_is_right(
@@ -96,7 +96,7 @@ def test_every_form_of_some_stages_is_right(
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_some_stages_have_register_blocks(name: str) -> None:
     """`direct` makes a stage of what multiplies and adds over two maps."""
-    stages = (stage for cut in partitions(parse(PROGRAMS[name])) for stage in cut.stages)
+    stages = (stage for cut in as_declared(parse(PROGRAMS[name])) for stage in cut.stages)
     assert any(form_of(stage, "direct") for stage in stages) == (name in BLOCKED)
 
 
@@ -135,7 +135,7 @@ def test_what_functions_read_is_stored() -> None:
 
 
 @pytest.mark.oclgrind
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("half", [0, 1])
 @pytest.mark.parametrize("turn", range(len(FAMILIES)))
 def test_no_race_and_no_stray_access(turn: int, half: int, kept: Path) -> None:

@@ -28,19 +28,19 @@ DEVICES = (
 SOME = [w.name for w in workloads()][::11]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES, ids=["default", "groups of 384", "small"])
 @pytest.mark.parametrize("name", ["vgg16/7", *SOME])
-def test_draws_keep_every_condition_in_plain_integers(name):
+def test_draws_keep_every_condition_in_plain_integers(name, device):
     program = lp.workload(name)
     derived = skeletons_by_definition(program)
-    for device in DEVICES:
-        space = Space.of(program, device, derived)
-        systems = {m.skeleton.key: m.system for m in space.members}
-        for candidate in itertools.islice(space.draws(seed=3), 30):
-            system, point = systems[candidate.skeleton.key], candidate.point
-            assert all(p.low <= point[p.name] <= p.high for p in system.parameters)
-            assert [str(c) for c in system.clauses if not c.constraint.holds(point)] == []
+    space = Space.of(program, device, derived)
+    systems = {m.skeleton.key: m.system for m in space.members}
+    for candidate in itertools.islice(space.draws(seed=3), 30):
+        system, point = systems[candidate.skeleton.key], candidate.point
+        assert all(p.low <= point[p.name] <= p.high for p in system.parameters)
+        assert [str(c) for c in system.clauses if not c.constraint.holds(point)] == []
 
 
 SMALL = (
@@ -57,7 +57,7 @@ SMALL = (
 )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SMALL)
 def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name, monkeypatch):
     """Bytes of registers as the memory figures say, statements as the condition counts them.

@@ -62,7 +62,7 @@ def holds(candidates: list[Candidate]) -> None:
         assert emitted <= bound <= 4 * emitted, what
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
 )
@@ -72,7 +72,7 @@ def test_the_bound_of_a_drawn_candidate_holds_and_is_near(name: str) -> None:
     holds(drawn(workload(f"{family}/{sizes}{colon}{layout}"), 2))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 60, 5))
 def test_the_bound_of_random_programs_holds_and_is_near(start: int) -> None:

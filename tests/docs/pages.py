@@ -11,14 +11,14 @@ may differ with the checker `Shape`. Blocks of `sh` and `text` are not tried.
 
 from __future__ import annotations
 
+import contextlib
 import doctest
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.docs.commands import in_a_process, ran
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -83,18 +83,17 @@ def run_page(
 ) -> int:
     """Runs the blocks of a page, or a section of it; how many commands and examples there were.
 
-    Commands take the liftpy of the folder `package`.
+    Commands take the liftpy of the folder `package`: that of the root in this process, that of a
+    copy in a process for each block.
     """
     checker = checker or doctest.OutputChecker()
-    ran, names = 0, dict[str, Any]()
+    count, names = 0, dict[str, Any]()
     for line, language, text in blocks(page, section):
         place = f"{page.name}, line {line}"
         if language == "pycon":
-            ran += run_examples(text, names, place, checker)
+            count += run_examples(text, names, place, checker)
         elif language == "console":
-            for command, expected in commands(text):
-                run_command(command, expected, folder, package, place, checker)
-                ran += 1
+            count += run_commands(text, folder, package, place, checker)
         elif language == "diff":
             change(text, folder, place)
         elif found := NAMED.match(text):
@@ -102,7 +101,7 @@ def run_page(
             (folder / found[1]).write_text(text, encoding="utf-8")
         else:
             assert language in UNTRIED, f"{place}: a block of {language} without a file's name"
-    return ran
+    return count
 
 
 def run_examples(
@@ -138,29 +137,22 @@ def change(text: str, folder: Path, place: str) -> None:
     file.write_text(whole, encoding="utf-8")
 
 
-def run_command(
-    command: str,
-    expected: str,
-    folder: Path,
-    package: Path,
-    place: str,
-    checker: doctest.OutputChecker,
-) -> None:
-    """Runs a command in a folder; AssertionError if it prints something else, or fails.
+def run_commands(
+    text: str, folder: Path, package: Path, place: str, checker: doctest.OutputChecker
+) -> int:
+    """Runs the commands of a block in a folder; how many there were.
 
-    With status 1 it refused something, which a page may show.
+    AssertionError if one prints something else, or fails. With status 1 it refused something,
+    which a page may show.
     """
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    inherited = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    environment = {**inherited, "PATH": path, "PYTHONPATH": str(package), "NO_COLOR": "1"}
-    done = subprocess.run(
-        ["sh", "-c", command],  # noqa: S607  a page's commands are for a shell
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode <= bool(expected), f"{place}: {command}\n{done.stdout}{done.stderr}"
-    same = checker.check_output(expected, done.stdout, FLAGS)
-    assert same or not expected, f"{place}: {command}\nexpected:\n{expected}\ngot:\n{done.stdout}"
+    lines = dict(commands(text))
+    if package == ROOT:
+        with contextlib.chdir(folder):
+            done = [ran(line) for line in lines]
+    else:
+        done = in_a_process(list(lines), folder, package)
+    for (line, expected), one in zip(lines.items(), done, strict=True):
+        assert one.status <= bool(expected), f"{place}: {line}\n{one.out}{one.err}"
+        same = not expected or checker.check_output(expected, one.out, FLAGS)
+        assert same, f"{place}: {line}\nexpected:\n{expected}\ngot:\n{one.out}"
+    return len(lines)

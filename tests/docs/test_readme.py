@@ -15,8 +15,8 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_the_tour_runs_as_it_stands(device, tmp_path, monkeypatch):
-    """With the default device, as its reader has it; times and the best candidate may differ."""
+def test_the_tour_runs_as_it_stands(device, in_one_process, tmp_path, monkeypatch):
+    """With the default device, in this process; times and the best candidate may differ."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     assert run_page(PAGE, tmp_path, checker=Shape()) > 15

@@ -12,8 +12,8 @@ PAGE = DOCS / "tutorial.md"
 
 
 @pytest.mark.slow
-def test_the_tutorial_runs_as_it_stands(device, tmp_path, monkeypatch):
-    """With the default device, as its reader has it."""
+def test_the_tutorial_runs_as_it_stands(device, in_one_process, tmp_path, monkeypatch):
+    """With the default device, as its reader has it; commands run in this process."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     assert run_page(PAGE, tmp_path) > 40

@@ -52,7 +52,7 @@ def own_exceptions() -> set[str]:
     classes = [
         node
         for tree in trees().values()
-        for node in ast.walk(tree)
+        for node in statements(tree)
         if isinstance(node, ast.ClassDef) and node.name not in REFUSALS
     ]
     found: set[str] = set()
@@ -101,9 +101,23 @@ def makes_an_error(node: ast.AST) -> bool:
     return False
 
 
+def inside(node: ast.AST) -> Iterator[ast.AST]:
+    """What a node consists of that is or has statements: expressions have none."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every statement of a file, before those that it consists of."""
+    for child in inside(tree):
+        yield child
+        yield from statements(child)
+
+
 def functions(tree: ast.AST, outer: str = "") -> Iterator[tuple[str, ast.AST]]:
     """Every function and class body with its name, statements of inner functions left to those."""
-    for child in ast.iter_child_nodes(tree):
+    for child in inside(tree):
         if isinstance(child, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             name = f"{outer}.{child.name}" if outer else child.name
             yield name, child
@@ -113,8 +127,8 @@ def functions(tree: ast.AST, outer: str = "") -> Iterator[tuple[str, ast.AST]]:
 
 
 def own_statements(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function that are in no inner function, in the order of the text."""
-    for child in ast.iter_child_nodes(function):
+    """The statements of a function that are in no inner function, in the order of the text."""
+    for child in inside(function):
         if not isinstance(child, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             yield child
             yield from own_statements(child)
@@ -175,11 +189,20 @@ def lines_of(error: BaseException | None) -> set[tuple[str, int]]:
     return lines
 
 
+@cache
+def sites_in() -> dict[str, list[Site]]:
+    """The sites of each file."""
+    found: dict[str, list[Site]] = {}
+    for site in sites():
+        found.setdefault(site.file, []).append(site)
+    return found
+
+
 def came_from(error: BaseException) -> set[str]:
     """The sites that an error came from, by name."""
-    lines = lines_of(error)
     return {
-        str(s)
-        for s in sites()
-        if any(file == s.file and s.first <= line <= s.last for file, line in lines)
+        str(site)
+        for file, line in lines_of(error)
+        for site in sites_in().get(file, [])
+        if site.first <= line <= site.last
     }

@@ -145,6 +145,7 @@ def test_a_campaign_in_which_nothing_is_right_exits_with_3(misbehave, liftpy):
 
 
 @INTEL
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dies", [False, True], ids=["between candidates", "under a candidate"])
 def test_a_campaign_whose_device_is_gone_says_so_and_goes_on_later(
     misbehave, runtime, tmp_path, dies

@@ -97,7 +97,7 @@ def test_a_memory_limit_restricts_it():
     limited = space_of(LAYER, DEFAULT_DEVICE, families=["direct"], memory_limit=1 << 20)
     assert found == limited.candidate({"family": "direct"})
     with pytest.raises(ConstraintRefused):
-        candidate_of(LAYER, DEFAULT_DEVICE, {}, memory_limit=1)
+        candidate_of(TWO, DEFAULT_DEVICE, {}, memory_limit=1)
 
 
 @pytest.mark.parametrize("settings", [{}, {"family": "direct"}, {"family": "direct", "kappa": 4}])

@@ -413,8 +413,9 @@ def test_families_match_the_programs(made, wanted):
     assert all(has(program, family) for family in wanted)
 
 
-@pytest.mark.parametrize(("kernels", "groups"), [(16, 2), (8, 8)])
-def test_grouped_convolutions_have_the_families_of_the_built_in_ones(kernels, groups):
-    layer = Convolution(8, 10, 10, kernels, (3, 3), groups=groups, layout="nchw")
-    made = one("Conv", (1, 8, 10, 10), (kernels, 8 // groups, 3, 3), group=groups)
+@pytest.mark.parametrize(("kernels", "groups", "stride"), [(16, 2, 1), (8, 8, 3)])
+def test_grouped_convolutions_have_the_families_of_the_built_in_ones(kernels, groups, stride):
+    steps = (stride, 1)
+    layer = Convolution(8, 10, 10, kernels, (3, 3), steps, groups=groups, layout="nchw")
+    made = one("Conv", (1, 8, 10, 10), (kernels, 8 // groups, 3, 3), group=groups, strides=[*steps])
     assert families(lp.network(made)["op"].program) == families(convolution(layer))

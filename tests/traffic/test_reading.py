@@ -72,7 +72,7 @@ def in_order(code):
 
 
 PROGRAMS = {
-    "matmul": lp.workload("matmul/24x32x16"),
+    "matmul": lp.workload("matmul/12x32x16"),
     "convolution": convolution(square(6, 6, 6), "c"),
     "nchw": convolution(replace(square(6, 6, 6), layout="nchw"), "c"),
 }
