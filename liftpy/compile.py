@@ -9,7 +9,7 @@ import numpy as np
 
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
-from liftpy.explore.exploring import candidate_of, space_of
+from liftpy.explore.one_candidate import candidate_of, exact_candidate
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.space import Space
@@ -125,6 +125,6 @@ def compile_to_kernel(
     family: Settings = {} if strategy is None else {FAMILY: strategy}
     if assignment:
         chosen = {**assignment, **family}
-        space = space_of(program, target, sizes=sizes, settings=chosen, storage=storage)
-        return Kernel(space.exactly(chosen), target)
+        exact = exact_candidate(program, target, chosen, sizes=sizes, storage=storage)
+        return Kernel(exact, target)
     return Kernel(candidate_of(program, target, family, sizes=sizes, storage=storage), target)

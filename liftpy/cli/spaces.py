@@ -8,7 +8,8 @@ from liftpy.cli.arguments import load_program
 from liftpy.cli.options import settings_and_lists
 from liftpy.cli.screen import note
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.explore.exploring import candidate_of, space_of
+from liftpy.explore.exploring import space_of
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space

@@ -53,15 +53,14 @@ from liftpy.explore.space.plainest import PLAIN, begun_with, each_once, plainest
 from liftpy.explore.space.precision import within_error
 from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
-from liftpy.explore.space.units import agrees, families_for, families_in, units_settled
+from liftpy.explore.space.units import families_for, families_in
 from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import collection_paused, compile_candidate
 from liftpy.rewrite.bank import Bank
-from liftpy.rewrite.forms import in_turn, partitions
+from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.partition import Partition
-from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.sizes import closed
 from liftpy.semantics.storage import StorageLike, with_storage
@@ -183,39 +182,6 @@ def whole_space(
             compile_candidate(least, {})
             break
     return space
-
-
-def candidate_of(
-    program: Program,
-    device: Device,
-    settings: Settings,
-    *,
-    memory_limit: int | None = None,
-    sizes: Mapping[str, int] | None = None,
-    storage: StorageLike | None = None,
-) -> Candidate:
-    """The same as `candidate(settings)` of `space_of` with the other arguments, with less work.
-
-    Only the skeletons up to the first one with these settings are derived, of the partitions that
-    have the words among the settings. The whole space is needed only to explain why there is no
-    such candidate.
-    """
-    program = closed(with_storage(program, storage or {}), sizes)
-    family = settings.get(FAMILY)
-    named = families_for(device, families_in(settings))
-    families = [str(family)] if family in FAMILIES else named  # others do not fit
-    bank = bank_in(settings)
-    forms = (form for form in in_turn(program, bank) if agrees(form, settings))
-    for unit in units_settled(device, forms, settings, families, memory_limit):
-        part = unit.fitting(settings)
-        found = None if part is None else part.first(settings, 0)
-        if found is not None:
-            skeleton, sizes = found
-            return Candidate(program, skeleton, tuple(sizes.items()))
-    space = space_of(
-        program, device, memory_limit=memory_limit, winograd_points=bank, settings=settings
-    )
-    return space.candidate(settings)
 
 
 @entry("lp.explore")

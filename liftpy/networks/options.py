@@ -10,7 +10,7 @@ from pathlib import Path
 from liftpy.constraints.device import Device
 from liftpy.errors import StoreRefused
 from liftpy.explore.campaign.reading import CampaignReader
-from liftpy.explore.exploring import candidate_of
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.candidate import program_text
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.version import VERSION

@@ -39,10 +39,11 @@ from liftpy.explore.campaign.seals import seal
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.distributed.sites import connect
 from liftpy.explore.distributed.workers import Workers
-from liftpy.explore.exploring import candidate_of, space_of
+from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.measurer import Measurer
 from liftpy.explore.measure.messages import Setup
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.report.tables import page, plot
 from liftpy.explore.search import named
 from liftpy.explore.space.given_points import proved

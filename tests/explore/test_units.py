@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
-from liftpy.explore import exploring
-from liftpy.explore.exploring import candidate_of, space_of
+from liftpy.explore import one_candidate
+from liftpy.explore.exploring import space_of
+from liftpy.explore.one_candidate import candidate_of, exact_candidate
 from liftpy.explore.space import units
 from liftpy.explore.space.units import families_for, units_of
 from liftpy.language.text.program import parse
@@ -88,8 +90,31 @@ def refused_alike(program, settings, kind):
 
 def test_a_number_is_the_word_of_a_partition(monkeypatch):
     """As `--set` gives it: the whole space is not derived."""
-    monkeypatch.setattr(exploring, "space_of", None)
+    monkeypatch.setattr(one_candidate, "space_of", None)
     assert candidate_of(LINE, DEFAULT_DEVICE, {"winograd": 4}).assignment["winograd"] == "4"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_complete_assignment_is_derived_alone(seed, monkeypatch):
+    (wanted,) = whole(LINE).sample(1, seed=seed)
+    monkeypatch.setattr(one_candidate, "space_of", None)
+    assert exact_candidate(LINE, DEFAULT_DEVICE, wanted.assignment) == replace(wanted, ordinal=-1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"family": "plain"}, ConstraintRefused),
+        ({"kappa": 4}, ConstraintRefused),
+        ({"kapa": 4}, UnknownName),
+    ],
+)
+def test_an_assignment_that_is_not_complete_is_refused_as_by_the_space(settings, kind):
+    with pytest.raises(kind) as found:
+        exact_candidate(LAYER, DEFAULT_DEVICE, settings)
+    with pytest.raises(kind) as wanted:
+        whole(LAYER).exactly(settings)
+    assert str(found.value) == str(wanted.value)
 
 
 def test_a_memory_limit_restricts_it():

@@ -30,7 +30,7 @@ def cases():
     }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_onnx_passes(name):
     """A case that is in the list passes, by its own comparison."""

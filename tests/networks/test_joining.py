@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 import liftpy as lp
 from liftpy.compile import Kernel
-from liftpy.explore.exploring import candidate_of
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.networks.joining import MOST_NODES
 from liftpy.rewrite.partition import direct
 from liftpy.rewrite.strategies.shapes import lets

@@ -1,0 +1,74 @@
+"""One candidate of a program, derived without the rest of its space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from liftpy.constraints.device import Device
+from liftpy.explore.exploring import space_of
+from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.space.given_points import bank_in
+from liftpy.explore.space.settings import Settings
+from liftpy.explore.space.units import agrees, families_for, families_in, units_settled
+from liftpy.ir.program import Program
+from liftpy.rewrite.forms import in_turn
+from liftpy.rewrite.skeleton import FAMILY
+from liftpy.rewrite.strategies.families import FAMILIES
+from liftpy.semantics.sizes import closed
+from liftpy.semantics.storage import StorageLike, with_storage
+
+
+def candidate_of(
+    program: Program,
+    device: Device,
+    settings: Settings,
+    *,
+    memory_limit: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    storage: StorageLike | None = None,
+) -> Candidate:
+    """The same as `candidate(settings)` of `space_of` with the other arguments, with less work.
+
+    Only the skeletons up to the first one with these settings are derived, of the partitions that
+    have the words among the settings. The whole space is needed only to explain why there is no
+    such candidate.
+    """
+    program = closed(with_storage(program, storage or {}), sizes)
+    found = first_with(program, device, settings, memory_limit)
+    if found is not None:
+        return found
+    space = space_of(program, device, memory_limit=memory_limit, settings=settings)
+    return space.candidate(settings)
+
+
+def exact_candidate(
+    program: Program,
+    device: Device,
+    assignment: Settings,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    storage: StorageLike | None = None,
+) -> Candidate:
+    """The same as `exactly(assignment)` of `space_of`; less work if the assignment is complete."""
+    program = closed(with_storage(program, storage or {}), sizes)
+    found = first_with(program, device, assignment)
+    if found is not None and found.assignment == {**assignment}:
+        return found
+    return space_of(program, device, settings=assignment).exactly(assignment)
+
+
+def first_with(
+    program: Program, device: Device, settings: Settings, memory_limit: int | None = None
+) -> Candidate | None:
+    """The first candidate with these settings; None if there is none."""
+    family = settings.get(FAMILY)
+    named = families_for(device, families_in(settings))
+    families = [str(family)] if family in FAMILIES else named  # others do not fit
+    forms = (form for form in in_turn(program, bank_in(settings)) if agrees(form, settings))
+    for unit in units_settled(device, forms, settings, families, memory_limit):
+        part = unit.fitting(settings)
+        found = None if part is None else part.first(settings, 0)
+        if found is not None:
+            skeleton, sizes = found
+            return Candidate(program, skeleton, tuple(sizes.items()))
+    return None
