@@ -141,7 +141,7 @@ def _apart(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]
 
 
 def _decided(s: For) -> For:
-    """A loop without the tests that all its iterations decide alike."""
+    """A loop without the tests that have the same outcome in all its iterations."""
     holding, failing = set[RangeTest](), set[RangeTest]()
     for test in _movable(s):
         turn = turning_point(test, s.counter)
