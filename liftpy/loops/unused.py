@@ -1,8 +1,9 @@
 """Remove variables that nothing reads (dead code elimination).
 
-If a loop is split where the outcome of a guard changes (`liftpy.loops.unswitch`), each part selects
-the same one of two values in all its iterations, and no longer reads the other. Computing a value
-has no side effects, so a variable that nothing reads can be removed.
+If a loop is split where the outcome of a guard changes (index set splitting,
+`liftpy.loops.unswitch`), each part selects the same one of two values in all its iterations, and no
+longer reads the other. Computing a value has no side effects, so a variable that nothing reads can
+be removed.
 """
 
 from __future__ import annotations
