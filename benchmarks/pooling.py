@@ -5,8 +5,9 @@
 Forward, each layer is a campaign with the default search, limited to `--time-limit` seconds; its
 fastest candidate is timed alternately with PyTorch in both memory layouts, ONNX Runtime, OpenVINO,
 and a copy that reads and writes as many bytes as the layer's input and result have. `--backward`
-times the gradients with respect to the image instead: that of maxima from stored places, and that
-of averages as `lp.gradient` derives it. Their peers are PyTorch's backward functions.
+times the gradients with respect to the image instead: that of maxima from the stored places of the
+maxima, and that of averages as `lp.gradient` derives it. Their peers are PyTorch's backward
+functions.
 
 `ratio` is the fastest peer's time over liftpy's, `copy` the copy's over liftpy's. `error` is the
 largest difference from PyTorch, relative to the largest number; maxima must agree exactly. Times
@@ -52,7 +53,7 @@ THREADS = 2
 class Layer:
     """A pooling layer with the image and the window that a network has in Keras.
 
-    Windows of maxima are not padded, also where those of Keras are. Averages do not count padding.
+    Windows of maxima are not padded, even where those of Keras are. Averages do not count padding.
     """
 
     network: str
@@ -94,7 +95,7 @@ class Layer:
         return lp.gradient(self.forward, "x")
 
     def peers(self, x: np.ndarray) -> Runs:
-        """Everyone that computes the layer, from one image."""
+        """Each library that computes the layer, from one image."""
         functions = torch.nn.functional
         sizes = self.window, self.stride, self.padding
         compute: Callable[[torch.Tensor], torch.Tensor] = {
@@ -117,7 +118,7 @@ class Layer:
         }
 
     def result(self, nchw: np.ndarray) -> np.ndarray:
-        """A batch of one result as the program has it."""
+        """The result of a batch of one, in the layout of the program."""
         last = nchw[0].transpose(1, 2, 0)
         return last[0, 0] if self.kind == "global" else last
 
@@ -136,7 +137,7 @@ class Layer:
     def onnx_runtime(
         self, model: bytes, nchw: np.ndarray
     ) -> tuple[Callable[[], Any], Callable[[], np.ndarray]]:
-        """A session with both ends bound."""
+        """A session with its input and its output bound."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = THREADS
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -151,7 +152,7 @@ class Layer:
     def openvino(
         self, model: bytes, nchw: np.ndarray
     ) -> tuple[Callable[[], Any], Callable[[], np.ndarray]]:
-        """A request with both ends set."""
+        """A request with its input and its output set."""
         core = openvino.Core()
         settings = {
             "INFERENCE_PRECISION_HINT": "f32",
@@ -228,7 +229,7 @@ def given_arrays(layer: Layer, program: lp.Program, x: np.ndarray) -> dict[str, 
 
 
 def copy_of(count: int) -> Callable[[], Any]:
-    """A copy that reads and writes so many bytes in all."""
+    """A copy that reads and writes `count` bytes in all."""
     source = torch.ones(count // 8)
     target = torch.empty_like(source)
     return partial(target.copy_, source)

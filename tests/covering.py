@@ -3,9 +3,10 @@
 A test whose parameters are programs, families and runtimes has a case for each combination. If it
 is marked `covering(n)`, about one case in `n` runs: cases are chosen until each value of each
 parameter occurs, and then further ones. `covering(n, "name", "family")` chooses combinations of
-these parameters only, and runs each with all values of the others. Where cases differ only by a
-seed, or not every value is worth its time on each commit, a test is marked `sampled(n)`: one case
-in `n` runs, whatever its values. `--every-case`, as in `make soak`, runs all cases.
+these parameters only, and runs each with all values of the others. If the cases of a test differ
+only by a seed, or not every value is worth its time on each commit, the test is marked
+`sampled(n)`: one case in `n` runs, whatever its values. `--every-case`, as in `make soak`, runs all
+cases.
 
 The choice depends only on the name of a test and its cases, so runs of the same commit give the
 same verdict.
@@ -27,7 +28,7 @@ OPTION = "--every-case"
 
 
 def thinned(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The items that run: all items of unmarked tests, and a part of the others."""
+    """The items that run: all of unmarked tests, and the chosen ones of the others."""
     cases: defaultdict[str, dict[Case, None]] = defaultdict(dict)
     of_item: dict[pytest.Item, tuple[str, Case]] = {}
     choice: dict[str, tuple[Callable[[Sequence[Case], int, str], set[Case]], int]] = {}

@@ -26,8 +26,8 @@ def derived(program: Program, families: tuple[str, ...] | None = None) -> tuple[
 def as_one_stage(program: Program, families: tuple[str, ...] | None = None) -> tuple[Skeleton, ...]:
     """The skeletons of a program as one stage that folds all axes together.
 
-    Those of `derived` without its forms by F(m, r), which have several stages, and take most of the
-    time of a convolution.
+    Without the forms by F(m, r), which have several stages, and take most of the time in which
+    `derived` derives a convolution.
     """
     return tuple(
         skeleton
@@ -38,7 +38,7 @@ def as_one_stage(program: Program, families: tuple[str, ...] | None = None) -> t
 
 
 def some_of(program: Program, family: str, most: int, **words: str) -> list[Skeleton]:
-    """At most so many skeletons of a program as one stage, evenly among those with these words.
+    """At most `most` skeletons of a program as one stage, spread evenly over those with `words`.
 
     Only these are derived.
     """
@@ -53,7 +53,7 @@ def some_of(program: Program, family: str, most: int, **words: str) -> list[Skel
 
 
 def words_of(program: Program, family: str) -> set[tuple[str, str]]:
-    """The choices with their words that a family offers for a program as one stage."""
+    """The words of all choices that a family offers for a program as one stage."""
     return {
         word
         for _, form, _ in forms_of(program, family)
@@ -63,7 +63,7 @@ def words_of(program: Program, family: str) -> set[tuple[str, str]]:
 
 
 def forms_of(program: Program, family: str) -> Iterator[tuple[Partition, Form, Program]]:
-    """The partitions of one stage that a family makes, its form, and the program that has it."""
+    """The partitions into one stage that a family makes, each with its form and its program."""
     for cut in as_declared(program):
         found = form_of(cut.stages[0], family) if cut.is_whole else None
         if found is not None:

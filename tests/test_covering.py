@@ -35,7 +35,7 @@ def test_every_value_occurs(part: int) -> None:
 
 
 @pytest.mark.parametrize("part", [1, 2, 3, 10, 1000])
-def test_a_sample_has_one_case_in_so_many(part: int) -> None:
+def test_a_sample_has_one_case_in_n(part: int) -> None:
     chosen = sampled(GRID, part, "seed")
     assert chosen <= {*GRID}
     assert len(chosen) == -(-len(GRID) // part)

@@ -94,10 +94,10 @@ class Blocks:
         )
 
     def only_alternatives(self) -> set[Term]:
-        """Loads that the last pass need not have counted: at most one of two is declared.
+        """Loads that need not be counted: of each and its alternative, at most one is declared.
 
-        Of two loads that a choice reads, and nothing else, none is declared if the choice is in the
-        code, and one if the sizes decide it.
+        If only one choice reads two loads, the code declares neither if it has the choice, and one
+        of them if the sizes decide the choice.
         """
         pairs = self.alternatives.items()
         return {one for one, other in pairs if self.is_read_once(one, other)}
@@ -127,7 +127,7 @@ class Blocks:
         match t:
             case ArrayType(element, length) | VectorType(element, length):
                 start = first * length
-                if kind == "private" and length == 1:  # the register is selected by no index
+                if kind == "private" and length == 1:  # no index selects the register
                     return Pull(length, lambda _: self.cells(element, kind, place, start))
                 return Pull(length, lambda i: self.cells(element, kind, place, start + i))
             case TupleType(elements):
@@ -187,7 +187,7 @@ class Blocks:
                 self.declare(reading, lane, width if by_lane else ONE, again=apart)
 
     def note_alternative(self, load: Reading, lane: str, *, apart: bool) -> None:
-        """Note a load behind a choice between it and one that takes as many variables."""
+        """Note a load that a choice selects instead of one that takes as many variables."""
         part, guards, _ = load
         other = guards[-1].otherwise if guards and guards[-1].holds else part
         if other is part or other.kind != "load" or not other.stable:

@@ -29,9 +29,8 @@ def candidate_of(
 ) -> Candidate:
     """The same as `candidate(settings)` of `space_of` with the other arguments, with less work.
 
-    Only the skeletons up to the first one with these settings are derived, of the partitions that
-    have the words among the settings. The whole space is needed only to explain why there is no
-    such candidate.
+    Only partitions whose words agree with the settings are derived, up to the first skeleton that
+    fits them. The whole space is needed only to explain why there is no such candidate.
     """
     program = closed(with_storage(program, storage or {}), sizes)
     found = first_with(program, device, settings, memory_limit)
@@ -49,7 +48,7 @@ def exact_candidate(
     sizes: Mapping[str, int] | None = None,
     storage: StorageLike | None = None,
 ) -> Candidate:
-    """The same as `exactly(assignment)` of `space_of`; less work if the assignment is complete."""
+    """The same as `exactly(assignment)` of `space_of`, with less work if it is complete."""
     program = closed(with_storage(program, storage or {}), sizes)
     found = first_with(program, device, assignment)
     if found is not None and found.assignment == {**assignment}:

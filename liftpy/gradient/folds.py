@@ -120,8 +120,8 @@ def pull_back(
     """The cotangents of a fold's initial state and array; those of outer variables are added.
 
     after: the cotangent of the last accumulator, as one expression.
-    given: the cotangents that each accumulator has of itself, as arrays: those of a scan. They
-        are of the accumulators before each step if the scan is `exclusive`, else of those after.
+    given: the cotangents of a scan's elements, as arrays. The elements are the accumulators before
+        each step if the scan is `exclusive`, else those after it.
     wanted: the components of the cotangent of the array that are wanted.
     """
     positions, every = [leaf for leaf, _ in given], [leaf for leaf, _ in fold.states]
@@ -142,7 +142,7 @@ def pull_back(
     names = ["x", "acc", *("d" for _ in given)]
 
     def reversed_step() -> tuple[Lambda, list[int]]:
-        """A new function for each fold: variables of functions inside it are those of one fold."""
+        """A new function for each fold, since two folds may not share the variables inside it."""
         made = function(carried, names, element_types(arrays), after.type)
         if made is None:
             message = "a cotangent of an accumulator is missing, though `flat` fills it with 0"

@@ -75,7 +75,7 @@ def fold(
 
 
 def scan(emitter: Stepping, fun: AnyScan, init: Expr, xs: Expr, env: Env, dest: Pull) -> None:
-    """A scan: a fold that stores its accumulator after each step, or before it."""
+    """A scan: a fold that stores its accumulator after each step, or before it if `exclusive`."""
     t, f = init.type, fun.f
     held = emitter.registers("acc", t)
     emitter.generate(init, env, held)

@@ -11,7 +11,8 @@ versions compute the same values in the same order. The first of three ways that
       if (all tests hold) { the loop, nothing guarded } else { the loop as it was }
 
 - *Iterations apart* (index set splitting: U. Banerjee, 1979). What a guard needs depends only on
-  the counter, so it holds from one number to another: three loops, the middle one without it.
+  the counter, so it holds from one number to another: three loops, the middle one without it,
+  and each without the guards that have the same outcome in all its iterations.
 - *For all iterations*. What a guard needs in every iteration is tested in front of the outermost
   loop, as above: the guard at the iteration where its index is least, or largest. If loops inside
   get versions, this is done as well if it leaves no guard: most blocks lie in the middle of their
@@ -141,7 +142,7 @@ def _apart(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]
 
 
 def _decided(s: For) -> For:
-    """A loop without the tests that all its iterations decide alike."""
+    """A loop without the tests that have the same outcome in all its iterations."""
     holding, failing = set[RangeTest](), set[RangeTest]()
     for test in _movable(s):
         turn = turning_point(test, s.counter)

@@ -1,8 +1,9 @@
 """Remove variables that nothing reads (dead code elimination).
 
-A loop that is split where a guard turns (`liftpy.loops.unswitch`) selects one of two values for all
-its iterations: the variable with the other value is not read there any more. Computing a value has
-no effect, so removing it changes no memory.
+If a loop is split where the outcome of a guard changes (index set splitting,
+`liftpy.loops.unswitch`), each part selects the same one of two values in all its iterations, and no
+longer reads the other. Computing a value has no side effects, so a variable that nothing reads can
+be removed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from liftpy.loops.tree import Block, Fetch, If, Let, Simple, Statement, Store, w
 
 
 def without_unused(block: Block) -> Block:
-    """A block without variables that no later statement reads."""
+    """A block without the variables that no later statement reads."""
     kept, _ = _kept(block)
     return kept
 

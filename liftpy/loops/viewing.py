@@ -51,7 +51,7 @@ from liftpy.views.terms import Lanes, Memory, Term, Variable
 
 Env = dict[Param, Value]
 STILL: Value = ()
-"""In place of any value whose elements are known (`is_known`)."""
+"""Stands for any value whose elements are known (`is_known`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,9 +76,9 @@ class Scan(AnyInclusiveScan):
 @final
 @dataclass(frozen=True)
 class ExclusiveScan(AnyExclusiveScan):
-    """Computes the accumulators of a left fold before each element; the first is the initial value.
+    """Computes the accumulators of a left fold before each element: an exclusive scan.
 
-    The last element of the array is not used.
+    The first is the initial value; the last element of the array is not used.
     """
 
     name: ClassVar[str] = "exclusiveScan"

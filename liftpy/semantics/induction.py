@@ -102,10 +102,11 @@ def blocks(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> N
 
 
 def chunks(proof: Proof, left: Value, right: Value, hypotheses: Hypotheses) -> None:
-    """One side folds once; the other continues from a fold of chunks within the next chunk.
+    """One side is a single fold; the other folds the chunks before a chunk, then a part of it.
 
-    With `d` the difference of their lengths, the first `d` steps of the one side are a fold that
-    `blocks` compares with the fold of chunks, and its others are the steps of the second.
+    Let `d` be the length of the single fold less that of the fold within the chunk. Its first `d`
+    steps are a fold that `blocks` compares with the fold of chunks; the others are the steps
+    within the chunk.
     """
     one, two = complete_fold(left), complete_fold(right)
     if isinstance(one.init, FoldComponent):

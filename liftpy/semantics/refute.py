@@ -227,8 +227,8 @@ def numbers(rule: Rule, at: Sizes) -> TrialReader:
 def difference(rule: Rule, at: Sizes, read: FreeReader) -> tuple[str, str] | None:
     """The first obligation that fails at given sizes, and how, in the terms of a reader.
 
-    None also for sizes at which there is no instance of the rule: a number on one side is divided
-    by zero, or rounded such that a primitive refuses it.
+    None also for sizes at which the rule has no instance: a length on one side is divided by zero,
+    or rounded so that a primitive refuses it.
     """
     try:
         return _difference(rule, at, read)

@@ -54,7 +54,7 @@ def test_chunks_of_every_length_are_right(runtime: Device, name: str) -> None:
             assert not isinstance(judge.judge(got), WrongResult), candidate.label
 
 
-def test_chunks_are_work_items_and_their_totals_are_scanned_by_one() -> None:
+def test_each_chunk_has_a_work_item_and_one_scans_the_totals() -> None:
     candidate = space(CASES["a sum"], DEFAULT_DEVICE).candidate({"chunk": 7})
     module = compile_candidate(candidate.skeleton, candidate.assignment)
     totals, begins, result = (launch.global_size for launch in module.launches)

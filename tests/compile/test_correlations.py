@@ -72,11 +72,11 @@ STRIDED = [
 
 
 CHUNKS = 8
-"""Of so many parts of a case's forms one is tried at a time."""
+"""The parts into which the forms of a case are divided; a test tries one of them."""
 
 
 def part_of(case: Case, part: int) -> list[Form]:
-    """Every eighth form of a case, of those that overlap one in all."""
+    """Every eighth form of a case, from `part` on; of the forms that overlap, only one is tried."""
     overlaps = {form for form in case.forms if form[0].endswith("+overlap")}
     one = random.Random(case.seed).sample(sorted(overlaps), min(1, len(overlaps)))
     return sorted((case.forms - overlaps).union(one))[part::CHUNKS]

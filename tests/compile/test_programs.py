@@ -179,13 +179,16 @@ def every_form_is_right(program: Program, device: Device, kept: Path) -> set[str
 
 
 def every_family_is_right(program: Program, device: Device, kept: Path) -> set[str]:
-    """One candidate of each family that applies, and one of each that makes a stage; the same."""
+    """One candidate of each family that makes the program, and one of each that makes a stage.
+
+    Returns the same as `every_form_is_right`.
+    """
     families = families_for(first())
     return are_right(draws(program, first(), 1, kept, families), program, device)
 
 
 def are_right(forms: list[Draw], program: Program, device: Device) -> set[str]:
-    """Runs those that are tried on a device; returns the families of all."""
+    """Runs those forms that are tried on a device; returns the families of all."""
     all_right(program, ((d.label, d.module) for d in tried(forms, program, device)), device)
     return {form.skeleton.partition("(")[0] for form in forms}
 

@@ -95,7 +95,7 @@ def test_every_form_of_some_stages_is_right(
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_some_stages_have_register_blocks(name: str) -> None:
-    """`direct` makes a stage of what multiplies and adds over two maps."""
+    """`direct` makes a stage that multiplies and adds in two nested maps."""
     stages = (stage for cut in as_declared(parse(PROGRAMS[name])) for stage in cut.stages)
     assert any(form_of(stage, "direct") for stage in stages) == (name in BLOCKED)
 
@@ -139,7 +139,7 @@ def test_what_functions_read_is_stored() -> None:
 @pytest.mark.parametrize("half", [0, 1])
 @pytest.mark.parametrize("turn", range(len(FAMILIES)))
 def test_no_race_and_no_stray_access(turn: int, half: int, kept: Path) -> None:
-    """Oclgrind finds nothing in programs of several stages, of which each has another family."""
+    """Oclgrind finds nothing in programs of several stages, each by another family in turn."""
     jobs, cases = [], []
     for k, (name, text) in [*enumerate(PROGRAMS.items(), turn)][half::2]:
         program = parse(text)

@@ -67,7 +67,7 @@ def test_it_leaves_products_to_direct() -> None:
 
 
 def test_folds_of_what_other_folds_make_have_no_blocks() -> None:
-    """A value in vectors cannot be a fold; here the elements of a block read one."""
+    """A fold cannot be computed in the lanes of a vector; here the elements of a block read one."""
     program = parse("""
         def p(x: [4][6][3][2]f32) = x |> map(block => block
           |> map(rows => rows |> map(row =>

@@ -191,8 +191,8 @@ ALTERNATIVES = "concat(xs |> gather(4, i => 3*i), xs |> gather(4, i => 5*i))"
         ),
     ],
 )
-def test_one_of_two_loads_at_most_is_in_variables(text: str, bound: int) -> None:
-    """A choice that is emitted has its loads inside; otherwise, only one of them is emitted."""
+def test_at_most_one_of_two_alternative_loads_is_in_variables(text: str, bound: int) -> None:
+    """A choice that is emitted contains both loads; otherwise, only one of them is emitted."""
     made = compile_program(lowered(f"def p(xs: [16]f32) = {text}"))
     (kernel,), (code,) = made.chain.kernels, made.loops
     assert length(kernel).constant == bound

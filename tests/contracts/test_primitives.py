@@ -197,7 +197,7 @@ def test_what_neighbouring_windows_share_is_moved_by_a_step():
 
 @dataclass(frozen=True)
 class LateScan(AnyInclusiveScan):
-    """Wrong: the exclusive prefix sequence."""
+    """Wrong: an exclusive scan."""
 
     name: ClassVar[str] = "lateScan"
 

@@ -132,7 +132,7 @@ else:
 def test_a_new_layout_is_its_class_and_its_line_in_the_registry(tmp_path):
     """With these two, and its test, it is proved, parsed, printed, compiled and documented."""
     package = tmp_path / "liftpy"
-    shutil.copytree(ROOT / "liftpy", package)  # with the compiled modules
+    shutil.copytree(ROOT / "liftpy", package)  # with `__pycache__`
     (package / "primitives" / "stretch.py").write_text(STRETCH, encoding="utf-8")
     registry = package / "primitives" / "__init__.py"
     text = registry.read_text(encoding="utf-8")

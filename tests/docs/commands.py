@@ -1,9 +1,9 @@
 """Commands of a page, run together in one process.
 
-    python -m tests.docs.commands       commands in JSON on stdin, what each did in JSON on stdout
+    python -m tests.docs.commands       reads commands from stdin, writes results to stdout, in JSON
 
-Starting liftpy and its OpenCL driver takes longer than most commands. A command of another program
-is a process of its own.
+Starting liftpy and its OpenCL driver takes longer than most commands. Commands of other programs
+run in processes of their own.
 """
 
 from __future__ import annotations

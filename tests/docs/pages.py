@@ -83,8 +83,8 @@ def run_page(
 ) -> int:
     """Runs the blocks of a page, or a section of it; how many commands and examples there were.
 
-    Commands take the liftpy of the folder `package`: that of the root in this process, that of a
-    copy in a process for each block.
+    Commands run the liftpy in the folder `package`: if that is the root, in this process; if it is
+    a copy, in one process for each block.
     """
     checker = checker or doctest.OutputChecker()
     count, names = 0, dict[str, Any]()

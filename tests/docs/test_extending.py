@@ -17,7 +17,7 @@ LEFT = shutil.ignore_patterns("golden")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_does_what_the_page_says(device, tmp_path, name):
-    for folder in COPIED:  # with the compiled modules: all would be compiled again
+    for folder in COPIED:  # with `__pycache__`, or all modules would be compiled again
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=LEFT)
     for file in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / file, tmp_path)

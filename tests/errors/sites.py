@@ -102,14 +102,14 @@ def makes_an_error(node: ast.AST) -> bool:
 
 
 def inside(node: ast.AST) -> Iterator[ast.AST]:
-    """What a node consists of that is or has statements: expressions have none."""
+    """The children of a node that are statements or contain some; expressions contain none."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
             yield child
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every statement of a file, before those that it consists of."""
+    """Every statement of a file, each before those inside it."""
     for child in inside(tree):
         yield child
         yield from statements(child)

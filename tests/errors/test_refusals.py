@@ -48,9 +48,10 @@ def said(error: BaseException, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory, in_one_process):
-    """What a case raised, in a folder of its own, and where; each is tried once.
+    """What a case raised, in a folder of its own, and where.
 
-    By the first worker of pytest-xdist that asks: one test asks for all.
+    The first worker of pytest-xdist that asks for a case tries it, and the others read what it
+    found: one test asks for all cases.
     """
     if not devices():
         pytest.skip("some refusals are a device's, and there is none")

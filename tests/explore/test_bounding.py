@@ -147,7 +147,7 @@ def bounds_of(case: Case) -> dict[str, int]:
 
 
 def plainly_made(partition: Partition) -> Skeleton:
-    """A skeleton of a partition, each stage of the first family that makes it."""
+    """A skeleton of a partition, with each stage by the first family that makes it."""
     stages = (
         next(s for name in FAMILIES for s in derivations(partition, stage, name, Random(0)))
         for stage in partition.stages

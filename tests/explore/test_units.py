@@ -76,7 +76,7 @@ def test_the_refusal_is_that_of_the_whole_space(settings, kind):
 
 
 @pytest.mark.parametrize("first", ["plan", "plain", "chunked"])
-def test_a_family_of_a_stage_that_makes_none_is_refused_with_those_that_do(first):
+def test_the_refusal_of_the_family_of_a_stage_is_that_of_the_whole_space(first):
     refused_alike(TWO, {"score.family": first, "result.family": "til"}, UnknownName)
 
 
@@ -89,7 +89,7 @@ def refused_alike(program, settings, kind):
 
 
 def test_a_number_is_the_word_of_a_partition(monkeypatch):
-    """As `--set` gives it: the whole space is not derived."""
+    """`--set` gives it as a number; the whole space is not derived."""
     monkeypatch.setattr(one_candidate, "space_of", None)
     assert candidate_of(LINE, DEFAULT_DEVICE, {"winograd": 4}).assignment["winograd"] == "4"
 
@@ -109,7 +109,7 @@ def test_a_complete_assignment_is_derived_alone(seed, monkeypatch):
         ({"kapa": 4}, UnknownName),
     ],
 )
-def test_an_assignment_that_is_not_complete_is_refused_as_by_the_space(settings, kind):
+def test_the_refusal_of_an_incomplete_assignment_is_that_of_the_whole_space(settings, kind):
     with pytest.raises(kind) as found:
         exact_candidate(LAYER, DEFAULT_DEVICE, settings)
     with pytest.raises(kind) as wanted:

@@ -216,7 +216,7 @@ class Growth:
         return self.folded(Reduce, expr, scope, depth)
 
     def scan(self, expr: Expr, scope: tuple[Expr, ...], depth: int) -> Expr:
-        """All values of a fold to a scalar or a tuple of them; one scan in four is exclusive."""
+        """A scan to scalars or tuples of them; one in four is exclusive."""
         return self.folded(Scan if self.names % 4 else ExclusiveScan, expr, scope, depth)
 
     def folded(

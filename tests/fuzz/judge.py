@@ -234,8 +234,8 @@ def forms(seed: int, device: Device, kind: str = "any", *, one: bool = False) ->
     """Forms of a seed's program: all of its results by `plain`, and by a family that does more.
 
     Half of them are of the program after random rules; of programs with names all are candidates.
-    With `one` either is made: that by `plain` for every other seed, or if no other family applies;
-    and none computes by F(m, r) (tests/staged.py).
+    With `one`, a single form is made: for an odd seed by another family, if one applies; otherwise
+    by `plain`. It does not compute by F(m, r) (tests/staged.py).
     """
     cut = by_definition if one else partitions
     program, random = MAKERS[kind](seed), Random(seed)
@@ -259,7 +259,10 @@ def forms(seed: int, device: Device, kind: str = "any", *, one: bool = False) ->
 def others_of(
     program: Program, device: Device, random: Random, how: str, partitions: Partitions
 ) -> Iterator[Form]:
-    """A form by each family but `plain` that applies, in random order; `how` it was rewritten."""
+    """A form by each family but `plain` that applies, in random order.
+
+    how: how the program was rewritten, for the label.
+    """
     for name in sorted(OTHERS, key=lambda name: random.random() * TURN.get(name, 1.0)):
         found = lowered_by(name, program, device, random, partitions)
         if found is not None:
@@ -362,9 +365,9 @@ def judged(
     *,
     one: bool = False,
 ) -> Iterator[Verdict]:
-    """A verdict for each form of each program; without a session, what the interpreter says.
+    """A verdict for each form of each program; without a session, that of the interpreter.
 
-    With `one`, each program has one form, which no interpreter judges if there is a session.
+    With `one`, each program has one form, and the interpreter judges it only without a session.
     """
     waiting: list[Case] = []
     interprets = session is None or (not one and is_first(device))
@@ -422,10 +425,10 @@ def is_right_unoptimized(case: Case, device: Device) -> bool:
 
 
 def unsafe(case: Case) -> str:
-    """What is not proved of a form's kernels, or is wrong in the interpreter; nothing if all is.
+    """What is not proved of a form's kernels, or is wrong in the interpreter; else nothing.
 
-    After all passes the kernels have to give the values that they give before, bit for bit. If they
-    do not, the first pass that changes the values is named.
+    The kernels have to give the same values after all passes as before them, bit for bit. If they
+    do not, the first pass that changes values is named.
     """
     made, arrays = case.form.made, case.arrays
     if faults := unproved(made.optimized):
@@ -450,7 +453,7 @@ def again(
 ) -> tuple[str, str]:
     """The first outcome that is not right of a program by a family or by plain, and why.
 
-    Without a session only what is known without a device.
+    Without a session, only what is known without a device.
     """
     try:
         arrays, cases = inputs(program), list[Case]()
@@ -545,7 +548,7 @@ def interpret_here(start: int, count: int, kind: str = "any") -> Tally:
 def tallied(
     seeds: Sequence[int], device: Device, session: Session | None, kind: str, *, one: bool
 ) -> Tally:
-    """Outcomes and failures of programs. Of each kind of failure two are made small."""
+    """Outcomes and failures of programs; of each kind of failure, two are made small."""
     tally, measured = Tally(), set[int]()
     for verdict in judged(seeds, device, session, kind, one=one):
         if verdict.drawn and verdict.outcome in {"right", OPTIMIZER}:

@@ -161,13 +161,13 @@ def part_of(value: Any, k: int, rank: int) -> Any:
 
 @pytest.mark.parametrize(("kind", "start", "count"), INTERPRETED)
 def test_random_programs_are_right_in_the_interpreter(kind: str, start: int, count: int) -> None:
-    """Before and after all passes, bit for bit, and every access is proved; without a device."""
+    """Passes change no bit of their values, and every access is proved; without a device."""
     accept(judge.interpret_here(start, count, kind), count)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_random_program_by_each_family_is_right_in_the_interpreter(family: str) -> None:
-    """Few programs have a form by some of the families."""
+    """Some families apply to few random programs."""
     kind = "stages" if family in {"rows", "blocked"} else "any"
     for seed in range(400):
         program, random = MAKERS[kind](seed), Random(seed)
@@ -186,9 +186,9 @@ def test_a_random_program_by_each_family_is_right_in_the_interpreter(family: str
 def test_random_programs_are_right_on_a_device(
     runtime: Device, kind: str, start: int, count: int
 ) -> None:
-    """Other programs on each runtime, and than in the interpreter.
+    """Each runtime has programs of its own, and none of the interpreter's.
 
-    A driver that dies of a program is none of liftpy's.
+    A crash of the driver is no fault of liftpy's.
     """
     first, device = (start, "intel") if is_first(runtime) else (start + count, "pocl")
     tally = judge.survey(first, count, device, kind, briefly=True)
@@ -196,9 +196,9 @@ def test_random_programs_are_right_on_a_device(
 
 
 def accept(tally: judge.Tally, count: int, *also: str) -> None:
-    """Fails if a program's form is not right, or too many are refused after random rules.
+    """Fails if the form of a program is not right, or too many are refused after random rules.
 
-    Further outcomes that are allowed may occur once.
+    One program may have one of the further outcomes, `also`.
     """
     counts, failures = tally.outcomes, "\n\n".join(tally.failures)
     assert set(counts) <= {"right", "large", "refused", *also}, failures

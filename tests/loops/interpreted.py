@@ -24,9 +24,9 @@ def nests_of(made: Compilation) -> dict[str, tuple[LoopKernel, ...]]:
 
 
 def stages_of(made: Compilation) -> Iterator[tuple[str, tuple[LoopKernel, ...]]]:
-    """The kernels of a program as nests, and after each pass on nests and in the loop IR.
+    """The kernels of a program as nests, then after each pass, on nests and on the loop IR.
 
-    A pass is made when its result is asked for.
+    A pass runs when its result is asked for.
     """
     names = buffer_names(made.chain)
     for stage in zip(*(nests(k, names, ON_NESTS) for k in made.chain.kernels), strict=True):

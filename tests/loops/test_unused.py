@@ -45,7 +45,7 @@ def test_what_only_unread_variables_read_goes_too() -> None:
     assert without_unused(block) == Block((For("i", 0, 8, 1, Block((store(),))),))
 
 
-def test_a_loop_that_is_split_at_a_guard_has_neither_guard_nor_the_other_value() -> None:
+def test_the_parts_of_a_split_loop_have_neither_the_guard_nor_the_other_value() -> None:
     program = parse("""
         def p(xs: [5][3]f32, ys: [5][4]f32) = zip(xs, ys)
           |> map((x, y) => concat(x |> map(v => v * 3), y |> map(v => v + 3))

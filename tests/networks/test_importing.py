@@ -378,7 +378,7 @@ def test_without_onnx_the_refusal_says_how_to_install_it():
 
 
 def has(program, family):
-    """Whether a family makes candidates of a program, or an F(m, r) other forms of it."""
+    """Whether a program has candidates by a family, or forms by F(m, r) for "winograd"."""
     if family == "winograd":
         return any(form.other_algorithm for form in partitions(program))
     return lp.space(program, families=[family]).possible

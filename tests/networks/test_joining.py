@@ -29,7 +29,7 @@ def names(network):
 def normalized(batch=1, *, bias=False, residual=False, seed=5, stride=1):
     """Conv, BatchNormalization, perhaps Add, Relu: 3 channels of 5x7 to 4 kernels.
 
-    With the stride 3, in one dimension, there are no forms by F(m, r).
+    stride: between rows; with 3, there are no forms by F(m, r).
     """
     rng = np.random.default_rng(seed)
     shape = [batch, 4, 4 // stride + 1, 7]

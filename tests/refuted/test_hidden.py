@@ -135,10 +135,10 @@ def in_blocks_after(hidden):
 
 
 def in_chunks(before, within):
-    """A scan, and one of chunks.
+    """The law that a scan of joined chunks consists of scans of the chunks.
 
-    `before` and `within` read the accumulator, what the chunk begins from, and an element: in the
-    steps that lead to a chunk, and in those of the chunk.
+    `before` makes the hidden term in the steps of the chunks before one, `within` in its own. Both
+    take the accumulator, that from which the chunk begins, and an element.
     """
 
     def scan(kind, body, init, xs, x="x"):

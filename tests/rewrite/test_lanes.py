@@ -1,4 +1,4 @@
-"""Lanes of vectors store nothing: what a lane would have to store stays in a loop."""
+"""Lanes of vectors store nothing: a map whose lanes would store values stays a loop."""
 
 from __future__ import annotations
 

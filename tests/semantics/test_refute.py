@@ -1,4 +1,4 @@
-"""Sizes at which a side of a rule cannot be computed are no instance of it, and no crash."""
+"""Sizes at which a side of a rule cannot be computed are passed over when it is refuted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "change", "sizes"), CASES)
-def test_a_mutant_is_refuted_at_other_sizes(name: str, change: str, sizes: Sizes) -> None:
+def test_a_mutant_without_an_instance_at_some_sizes_is_refuted_at_others(
+    name: str, change: str, sizes: Sizes
+) -> None:
     (mutant,) = (m for m in mutants_of(RULES[name]) if m.change == change)
     assert refute.refutation_at(mutant.rule, sizes) is None
     found = refute.refutation(mutant.rule, sizes)

@@ -88,7 +88,7 @@ FORMS = [
     (LAYER, "direct(pad=fused, level=glb)", BLOCK),
     (LAYER, "plain(pad=fused, map=glb0.glb2.glb1)", {}),
     (DEPTHWISE, "tiled(flat=yes, vector=yes, pad=fused, map=glb1.seq.glb0)", ROW),
-    # loads after stores of the same cells, in one block:
+    # one block stores cells and loads them again:
     (PASSES, "planes(inside=1, hold=private, items=one, pad=fused, vector=no)", {}),
     (LAST, "cooperative(chunks=padded, buffers=2)", tiled(4, 10, 2, 2, 5, 2, 2)),
     (FIRST, "cooperative(lanes=outer, chunks=padded, buffers=1)", tiled(5, 4, 5, 2, 4, 2, 3)),

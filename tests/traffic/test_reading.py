@@ -67,7 +67,7 @@ def touched(block, at):
 
 
 def in_order(code):
-    """The lines that a kernel touches, one work-item after the other."""
+    """The lines that a kernel touches, one work-item after another."""
     return [line for place in items(code) for line in touched(code.block, place)]
 
 

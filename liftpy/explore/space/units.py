@@ -68,13 +68,13 @@ def units_settled(
     families: Sequence[str],
     memory_limit: int | None = None,
 ) -> Iterator[Member | Product]:
-    """`units_of`, with only the families that the settings name if they name one of each stage."""
+    """`units_of`, with only the families in the settings where they name one for each stage."""
     for named, group in itertools.groupby(forms, lambda form: stage_families(form, settings)):
         yield from units_of(device, group, families=named or families, memory_limit=memory_limit)
 
 
 def stage_families(form: Partition, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """The families that settings name for the stages of a partition; none if one has no family."""
+    """The families that settings name for the stages of a partition; none unless all have one."""
     named = {str(settings.get(f"{stage.name}.{FAMILY}")) for stage in form.stages}
     return tuple(sorted(named)) if named <= FAMILIES.keys() else ()
 

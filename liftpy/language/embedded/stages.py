@@ -83,7 +83,7 @@ def scan(f: Callee, init: Start) -> Section:
 
 @word(ExclusiveScan)
 def exclusive_scan(f: Callee, init: Start) -> Section:
-    """Computes the accumulators of a left fold from `init` before each element.
+    """Computes the accumulators of a left fold from `init` before each element: an exclusive scan.
 
     `f` takes the accumulator and an element; `init` is given as for `lp.reduce`, and is the first
     element of the result. The last element of the array is not used.

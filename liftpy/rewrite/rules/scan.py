@@ -1,10 +1,10 @@
-"""Laws of scans: a scan of chunks, from the fold of all chunks before each.
+"""Laws of scans: a scan by chunks, each of which starts from the fold of all chunks before it.
 
-    scan(f, z)(xs)  ==  scans of the chunks of `xs`; chunk `k` begins from z, folded with the first
-                        k chunks
+    scan(f, z)(xs)  ==  the scans of the chunks of `xs`, joined; that of chunk `k` starts from the
+                        fold of the first `k` chunks from `z`
 
-Each chunk is folded to a total, and the totals to the values that the chunks begin with. The laws
-are those of a monoid: `f` is associative and `e` is neutral.
+Each chunk is folded to a total; the exclusive scan of the totals makes the values from which the
+chunks start. The laws are those of a monoid: `f` is associative and `e` is neutral.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     totals  =  toGlobal(map(reduce(f, e))(chunks))
     begins  =  toGlobal(exclusiveScan(f, z)(totals))
 
-The laws of the operator permit this: it is associative with the neutral element `e`.
+The laws of the operator permit this: it is associative, with the neutral element `e`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def scanned(expr: Expr) -> str | None:
 
 
 def in_chunks(chunk: Nat) -> Strategy:
-    """Scan chunks of so many elements in parallel; an array that is computed is stored first."""
+    """Scan chunks of `chunk` elements in parallel; a computed array is stored first."""
 
     def run(expr: Expr) -> Result:
         name = scanned(expr)

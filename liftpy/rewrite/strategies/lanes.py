@@ -1,8 +1,8 @@
-"""Lanes of vectors, which are computed in one operation.
+"""Maps in vectors, whose lanes are computed by one operation.
 
-A fold, a scan, an element at a data-dependent index or another value that statements compute is
-stored before it is read. If such a value differs by lane, its code would be in the middle of the
-operation, so the map that reads it stays a loop.
+A fold, a scan, an element at a data-dependent index or any other value that takes statements is
+stored before it is read. If such a value differs by lane, its statements would have to run within
+the operation, so the map that reads it stays a loop.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def vectorized(width: NatLike) -> Strategy:
 def stores(expr: Expr, moving: frozenset[Param] = NONE, storing: frozenset[Param] = NONE) -> bool:
     """Whether reading an element of a value stores other values, which differ by element.
 
-    `moving` are the variables that differ by element, `storing` those for values whose elements
-    store others when they are read.
+    `moving` are the variables whose value differs by element; `storing` are those of which reading
+    an element stores other values.
     """
     match expr:
         case Param():

@@ -128,7 +128,7 @@ def store_inner_scans() -> Strategy:
 
 
 def has_statements(expr: Expr) -> bool:
-    """Whether an array is not stored, and a function of a map in it has statements of its own."""
+    """Whether an array is not stored, and the function of a map in it has statements of its own."""
     if isinstance(expr, FunCall) and isinstance(expr.fun, MemoryPrimitive):
         return False
     maps = (e.fun for e in every_part(expr) if isinstance(e, FunCall) and isinstance(e.fun, Map))
