@@ -27,8 +27,8 @@ from forms import CHOOSING, FINALISTS
 from turns import timed_alternately, turn
 
 from liftpy.constraints.device import Device
-from liftpy.explore.exploring import candidate_of
 from liftpy.explore.measure.measurement import run_poisoned
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.settings import Settings
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session

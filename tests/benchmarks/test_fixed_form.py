@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from liftpy.explore.exploring import candidate_of
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.opencl.devices import find_device
 from liftpy.rewrite.composition import keys_of_stages
 from tests.benchmarks.scripts import script

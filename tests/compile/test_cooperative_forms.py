@@ -10,7 +10,7 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import ConstraintRefused
-from liftpy.explore.exploring import candidate_of
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.program import Program
 from liftpy.kernels.chain import chain

@@ -8,7 +8,7 @@ import pytest
 import liftpy as lp
 from liftpy.errors import RuleRefused, StoreRefused
 from liftpy.explore.campaign.replay import replay
-from liftpy.explore.exploring import candidate_of
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.report.page import reproduce
 from liftpy.explore.space.given_points import admit_proofs, bank_asked, proofs_for, proved
 from liftpy.rewrite import proof_cache
