@@ -56,7 +56,9 @@ class Frame:
 class Blocks:
     """The open blocks, and the number of their statements."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, one_cell_at_no_index: bool = False) -> None:
+        self.one_cell_at_no_index = one_cell_at_no_index
+        self.has_one_cell = False
         self.read = TermReader()
         self.shared: set[Term] = set()
         self.shapes: set[int] = set()
@@ -127,8 +129,10 @@ class Blocks:
         match t:
             case ArrayType(element, length) | VectorType(element, length):
                 start = first * length
-                if kind == "private" and length == 1:  # no index selects the register
-                    return Pull(length, lambda _: self.cells(element, kind, place, start))
+                if kind == "private" and length == 1:
+                    self.has_one_cell = True
+                    if self.one_cell_at_no_index:
+                        return Pull(length, lambda _: self.cells(element, kind, place, start))
                 return Pull(length, lambda i: self.cells(element, kind, place, start + i))
             case TupleType(elements):
                 return tuple(

@@ -19,7 +19,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Literal, Param, Tuple
 from liftpy.ir.function import Function, Lambda, UserFun
-from liftpy.ir.nat import ONE, ZERO, Nat, NatLike, nat, var
+from liftpy.ir.nat import ONE, ZERO, Nat, NatLike, greatest, nat, var
 from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
@@ -60,8 +60,8 @@ Env: TypeAlias = dict[Param, Value]
 class Length(Blocks):
     """The statements of a kernel, counted by following the emitter."""
 
-    def __init__(self, kernel: Expr) -> None:
-        super().__init__()
+    def __init__(self, kernel: Expr, *, one_cell_at_no_index: bool = False) -> None:
+        super().__init__(one_cell_at_no_index=one_cell_at_no_index)
         self.read.hold = self.variable
         self.read.compare = self.compared
         self.kernel = kernel
@@ -437,8 +437,19 @@ def serial(expr: Expr) -> Expr:
 
 @lru_cache(maxsize=1 << 12)
 def _length(body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
-    """`length`, cached: skeletons of a program share many kernels, and devices share all."""
+    """`length`, cached: skeletons of a program share many kernels, and devices share all.
+
+    A loop that reads an array of one register may be unrolled or not: the bound is the larger one.
+    """
     found = Length(body)
+    every = _counted(found, reads, writes)
+    if not found.has_one_cell:
+        return every
+    return greatest(every, _counted(Length(body, one_cell_at_no_index=True), reads, writes))
+
+
+def _counted(found: Length, reads: tuple[Param, ...], writes: Param) -> Nat:
+    """The statements of a kernel, counted again if another pass may count differently."""
     every = found.statements(reads, writes)
     # A value that a later statement mentions again is held in a variable in earlier statements too,
     # because these follow it in the next iteration of a loop. Which choices are decided is known

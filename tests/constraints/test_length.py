@@ -126,6 +126,9 @@ def test_a_fold_that_each_column_of_lanes_would_repeat_has_no_valid_point() -> N
              |> at(i))""",
         """def p(xs: [8][1]f32) = xs |> map(row =>
              let ys = row |> scan((acc, x) => acc, -3) |> map(y => y - y) in concat(ys, ys))""",
+        """def p(xs: [5][1][5]f32) = xs |> map(rows => rows |> slideStrict(1, 3)
+             |> slide(1, 1) |> reduce((s, w) => w |> scan((t, x) => t, s) |> pad(2, 2, 3)
+             |> reduce((t, x) => x, 0), 0))""",
         """def p(xs: [5]i32, ys: [3]f32, zs: [3]f32) = xs |> map(i => let j = i + 1 in
              zip(ys |> scan((s, y) => s + y, 0), zs)
              |> map((s, z) => let y = s * z in z * y + y * (y - z)) |> at(j))""",

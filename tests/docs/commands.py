@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 from liftpy.cli import main
 
@@ -48,10 +49,15 @@ def ran(command: str) -> Ran:
 
 
 def liftpy(words: Sequence[str]) -> Ran:
-    """Runs a command of liftpy in this process."""
+    """Runs a command of liftpy in this process, without the width that pytest-xdist sets."""
     out, err, hook = io.StringIO(), io.StringIO(), sys.excepthook
     status = 0
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        mock.patch.dict(os.environ),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        os.environ.pop("COLUMNS", None)
         try:
             main(list(words))
         except SystemExit as end:
