@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from turns import Figures, host, timed_alternately, turn
+from turns import SPINNING, Figures, host, timed_alternately, turn
 
 import liftpy as lp
 from liftpy.explore.measure.measurement import run_poisoned
@@ -186,7 +186,7 @@ def compare(case: Case, session: Session, folder: Path, given: argparse.Namespac
     error = max(float(np.abs(mine - t).max() / np.abs(t).max()) for t in theirs.values())
     turns = {f"torch {last}": partial(turn, host(run)) for last, run in runs.items()}
     turns["liftpy"] = partial(turn, partial(ours, loaded))
-    samples, others = timed_alternately(turns, given.rounds)
+    samples, others = timed_alternately(turns, given.rounds, SPINNING)
     times = {name: statistics.median(found["wall"]) / 1e6 for name, found in samples.items()}
     rival = min(time for name, time in times.items() if name != "liftpy")
     peak = loaded.module.memory.peak / 2**20

@@ -33,7 +33,7 @@ import openvino
 import torch
 from gradients import Arrays, fastest, from_image, image, ours
 from peers.graph import serialised
-from turns import host, timed_alternately, turn
+from turns import SPINNING, host, timed_alternately, turn
 
 import liftpy as lp
 from liftpy.explore.measure.measurement import run_poisoned
@@ -258,7 +258,7 @@ def compare(
     turns = {name: partial(turn, host(run)) for name, (run, _) in peers.items()}
     turns["copy"] = partial(turn, host(copy_of(needed)))
     turns["liftpy"] = partial(turn, partial(ours, loaded))
-    samples, others = timed_alternately(turns, given.rounds)
+    samples, others = timed_alternately(turns, given.rounds, SPINNING)
     times = {name: statistics.median(found["wall"]) / 1e6 for name, found in samples.items()}
     loaded.close()
     own, copied = times.pop("liftpy"), times.pop("copy")

@@ -28,6 +28,9 @@ SLOW = 0.1
 REST = 0.02
 """Seconds before a turn, in which the processors are seen to be free."""
 
+SPINNING = 0.4
+"""Such a rest where libraries share a process: their threads spin for 0.2 s after a call."""
+
 Figures = dict[str, float]
 Timed = Callable[[], Figures]
 """A run, and its figures in nanoseconds; `wall` is among them."""
@@ -66,7 +69,7 @@ def ticks() -> tuple[int, int]:
 
 
 def timed_alternately(
-    contestants: dict[str, Callable[[], Figures]], rounds: int
+    contestants: dict[str, Callable[[], Figures]], rounds: int, rest: float = REST
 ) -> tuple[dict[str, dict[str, list[float]]], float]:
     """Samples by contestant and figure, after one round that is not counted; others' share.
 
@@ -80,7 +83,7 @@ def timed_alternately(
         shuffled.shuffle(order)
         for name in order:
             before = ticks()
-            time.sleep(REST)
+            time.sleep(rest)
             after = ticks()
             busy, whole = busy + after[0] - before[0], whole + after[1] - before[1]
             for figure, value in contestants[name]().items():
