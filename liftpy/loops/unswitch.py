@@ -138,10 +138,10 @@ def _apart(s: For, low: int, high: int, own: list[RangeTest]) -> list[Statement]
     """A loop split into up to three: before, while, and after the tests of its counter hold."""
     free = _free(s, own)
     parts = ((s, 0, low), (free, low, high), (s, high, s.bound))
-    return [_decided(replace(loop, first=a, bound=b)) for loop, a, b in parts if a < b]
+    return [_decided(replace(loop, first=a, bound=b), a) for loop, a, b in parts if a < b]
 
 
-def _decided(s: For) -> For:
+def _decided(s: For, first: int) -> For:
     """A loop without the tests that have the same outcome in all its iterations."""
     holding, failing = set[RangeTest](), set[RangeTest]()
     for test in _movable(s):
@@ -149,8 +149,8 @@ def _decided(s: For) -> For:
         if turn is None or set(test.index.names()) != {s.counter}:
             continue
         number, rises = turn
-        if s.bound <= number or number <= s.first:
-            holds = rises == (number <= s.first)
+        if s.bound <= number or number <= first:
+            holds = rises == (number <= first)
             (holding if holds else failing).add(test)
     if not holding and not failing:
         return s
