@@ -38,6 +38,7 @@ from liftpy.ir.types import (
 )
 from liftpy.ir.walk import children, every_part, has_call, scalars_in, top_down
 from liftpy.kernels.chain import Chain, Kernel, chain
+from liftpy.kernels.launch import divided
 from liftpy.primitives import (
     AnyIterate,
     AnyReduce,
@@ -370,7 +371,7 @@ def statements(expr: Expr, held: Held = NONE, *, ends_step: bool = False) -> Nat
             pass
         case AnyReduce() as fun:
             init, xs = expr.args
-            update = values(expr.type).exact_div(lanes(fun.f.body))
+            update = values(divided(init)[1].type).exact_div(lanes(fun.f.body))
             step = statements(fun.f.body, reading(fun.f, expr.args, held), ends_step=True)
             if not ends_in_reduction(fun.f.body):
                 step = step + update

@@ -234,3 +234,13 @@ def test_other_shapes_are_refused_with_the_reason(body: str, reason: str) -> Non
     answer = skeletons_of(FAMILIES[FAMILY], parse(f"def p(a: [6][5]f32) = {body}"))
     assert isinstance(answer, str)
     assert re.search(reason, answer), answer
+
+
+def test_only_the_block_of_a_work_item_counts_as_its_code() -> None:
+    """A tile of 64 x 64 results is far more than a work-item may write out, its block is not."""
+    program = parse(PRODUCT.format(m=64, k=16, n=64))
+    sizes = {"tile0": 64, "tile1": 64, "sigma": 8, "kappa": 4, "chunk": 8, "v": 4, "gap": 0}
+    for buffers in ("1", "2"):
+        words = {"family": FAMILY, "chunks": "even", "buffers": buffers}
+        candidate = candidate_of(program, DEFAULT_DEVICE, {**words, **sizes})
+        assert compile_candidate(candidate.skeleton, candidate.assignment).memory.private == 128
