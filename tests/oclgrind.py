@@ -108,16 +108,20 @@ def check_all_under_oclgrind(jobs: Sequence[Job]) -> list[tuple[Any, list[str]]]
         return list(zip(outputs, complaints, strict=True))
 
 
-COUNTED = re.compile(r"^ +(\d+) - (.*?)(?: \(\d+ bytes\))?$", re.MULTILINE)
-VECTOR = re.compile(r"call _Z\d+v(load|store)(\d+)\w*?PU3AS(1|3)")
+COUNTED = re.compile(r"^ +(\d+) - (.*?)(?: \((\d+) bytes\))?$", re.MULTILINE)
+VECTOR = re.compile(r"call _Z\d+v(load|store)(\d+)\w*?PU3AS(1|3)K?(\w)")
+MANGLED = {"c": 1, "h": 1, "s": 2, "t": 2, "i": 4, "j": 4, "f": 4, "l": 8, "m": 8, "d": 8}
+"""The bytes of a scalar type by its letter in a function's mangled name."""
 SPACES = {"1": "global", "3": "local"}
-Executed = Counter[tuple[str, bool, int]]
+Executed = Counter[tuple[str, bool, int | str]]
 
 
 def executed_under_oclgrind(jobs: Sequence[Job]) -> list[list[Executed]]:
     """The loads and stores that each launch of each module executes.
 
     They are counted by the space of the memory, whether they store, and the width of the vector.
+    In local memory, where aligned vectors are accessed without a call, all widths count as 1, and
+    their bytes are counted, too.
     """
     return [[_executed(text) for text in launches] for launches in counted_under_oclgrind(jobs)]
 
@@ -139,12 +143,17 @@ def counted_under_oclgrind(jobs: Sequence[Job]) -> list[list[str]]:
 
 def _executed(text: str) -> Executed:
     found: Executed = Counter()
-    for number, what in COUNTED.findall(text):
+    for number, what, size in COUNTED.findall(text):
         match what.split():
             case ["load" | "store" as action, "global" | "local" as space]:
                 found[space, action == "store", 1] += int(number)
+                if space == "local":
+                    found[space, action == "store", "bytes"] += int(size)
         if vector := VECTOR.match(what):
-            found[SPACES[vector[3]], vector[1] == "store", int(vector[2])] += int(number)
+            space, stores, width = SPACES[vector[3]], vector[1] == "store", int(vector[2])
+            found[space, stores, width if space == "global" else 1] += int(number)
+            if space == "local":
+                found[space, stores, "bytes"] += int(number) * width * MANGLED[vector[4]]
     return found
 
 

@@ -35,6 +35,7 @@ from liftpy.primitives import (
     SlideSeq,
     ToGlobal,
     ToLocal,
+    ToLocalPadded,
     ToPrivate,
     ToStreamed,
 )
@@ -88,6 +89,7 @@ FORMS: dict[type[Primitive], Asks | Silent] = {
     ToGlobal: Asks((LARGEST, TOTAL, MEMORY_LIMIT)),
     ToStreamed: Asks((LARGEST, TOTAL, MEMORY_LIMIT)),
     ToLocal: Asks((LOCAL,)),
+    ToLocalPadded: Asks((LOCAL,)),
     ToPrivate: Asks((PRIVATE, CODE)),
 }
 """What each lowered form requires of the device it runs on."""

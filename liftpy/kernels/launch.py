@@ -116,7 +116,7 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                 if extent not in lengths:
                     lengths.append(extent)
                 inner = (*above, level_of(fun))
-            case ToLocal():
+            case ToLocal() as store:
                 levels = [level for level, _ in above]
                 if MapWrg not in levels or MapLcl in levels or MapGlb in levels:
                     message = (
@@ -125,7 +125,7 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                     )
                     raise TypeRefused(message)
                 _check_storage(expr, (MapGlb, MapWrg), "toLocal")
-                found.local = found.local + size_bytes(expr.type)
+                found.local = found.local + store.stored_bytes(expr.type)
             case ToPrivate():
                 _check_storage(expr, PARALLEL, "toPrivate")
             case ReduceSeq() | ReduceSeqUnroll() as fun:

@@ -44,6 +44,7 @@ from liftpy.primitives import (
     ReduceVec,
     ToGlobal,
     ToLocal,
+    ToLocalPadded,
 )
 from liftpy.primitives.in_place import STATEMENTS
 from liftpy.views.access import AccessReader, is_known, leaf, memory_view
@@ -314,7 +315,8 @@ class Viewing:
                 "make the mapLcl around it even"
             )
             raise TypeRefused(message)
-        value = memory_view(self.fresh("l"), arg.type, self.new_local)
+        gap = int(m.gap) if isinstance(m, ToLocalPadded) else 0
+        value = memory_view(self.fresh("l"), arg.type, self.new_local, gap)
         self.generate(arg, env, value)
         self.put(Barrier())
         return value

@@ -25,12 +25,13 @@ from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import GlobalArray, arrays_of, figures, slots
-from liftpy.opencl.printer import Printer, whole_type
+from liftpy.opencl.printer import Printer, whole_type, widest
 from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
 from liftpy.opencl.storage import element_c, storage_helpers, units
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.views.access import part_name
+from liftpy.views.terms import Memory
 
 WORDS = """
 true false asm typeof auto break case char const continue default do double else enum extern float
@@ -191,17 +192,25 @@ def emit_kernel(code: LoopKernel) -> EmittedKernel:
 ID_CALLS = {"gid": "get_global_id", "wid": "get_group_id", "lid": "get_local_id"}
 
 
+def local_array(memory: Memory, longest: int) -> str:
+    """The declaration of an array in local memory, aligned to vectors of this length.
+
+    It is aligned to 16 bytes at least, so that a compiler can join loads of adjacent scalars.
+    """
+    scalar = memory.scalar
+    alignment = max(16, longest * SCALAR_BYTES[scalar.name])
+    array = f"__local {element_c(scalar)} {memory.name}[{units(scalar) * memory.length}]"
+    return f"{array} __attribute__((aligned({alignment})))"
+
+
 def kernel_text(code: LoopKernel, printer: Printer) -> str:
     """The text of a kernel: its head, its ids, its local memory and its statements."""
-    kernel = code.kernel
+    kernel, longest = code.kernel, widest(code.block)
     lines = [
         f"  const {whole_type(count - 1)} {name} = {ID_CALLS[name[:-1]]}({name[-1]});"
         for name, count in code.ranges.items()
     ]
-    lines += [
-        f"  __local {element_c(m.scalar)} {m.name}[{units(m.scalar) * m.length}];"
-        for m in code.locals
-    ]
+    lines += [f"  {local_array(m, longest.get(m, 1))};" for m in code.locals]
     lines += printer.lines()
     parameters = ", ".join(
         f"__global {'' if m.writable else 'const '}{element_c(m.scalar)}* restrict {m.name}"

@@ -50,13 +50,26 @@ from liftpy.views.terms import Memory
 INDENT = "  "
 
 
+def cells(block: Block) -> Iterator[Cell]:
+    """The memory cells that a block loads or stores."""
+    values = (v for s in statements_in(block) if isinstance(s, Simple) for v in s.values)
+    return (p for value in values for p in values_in(value) if isinstance(p, Cell))
+
+
 def uses(block: Block) -> dict[Memory, set[tuple[int, int]]]:
     """For each private memory, the (index, width) of its uses."""
     found: dict[Memory, set[tuple[int, int]]] = {}
-    values = (v for s in statements_in(block) if isinstance(s, Simple) for v in s.values)
-    for cell in (part for value in values for part in values_in(value)):
-        if isinstance(cell, Cell) and cell.memory.space == "private":
+    for cell in cells(block):
+        if cell.memory.space == "private":
             found.setdefault(cell.memory, set()).add((int(cell.index), cell.width))
+    return found
+
+
+def widest(block: Block) -> dict[Memory, int]:
+    """For each local memory, the length of the longest aligned vectors."""
+    found: dict[Memory, int] = {}
+    for cell in filter(is_whole, cells(block)):
+        found[cell.memory] = max(cell.width, found.get(cell.memory, 1))
     return found
 
 
@@ -154,6 +167,8 @@ class Printer:
             value, pointer = self.c(s.value), Text(f"&{element(memory, s.cell.index)}")
             if s.nontemporal:
                 done = CallC(f"stream_{vector_type(memory.scalar.name, width)}", (value, pointer))
+            elif is_whole(s.cell):
+                return [f"{whole_element(s.cell)} = {text_of(value)};"]
             else:
                 done = CallC(f"vstore{width}", (value, Text("0"), pointer))
             return [f"{text_of(done)};"]
@@ -211,6 +226,8 @@ class Printer:
             place = element(memory, cell.index)
             if is_split(memory.scalar):
                 return loaded(memory.scalar, memory.space, width, Text(f"&{place}"))
+            if is_whole(cell):
+                return Text(whole_element(cell))
             return (
                 Text(place)
                 if width == 1
@@ -282,6 +299,24 @@ def wide_index(index: Nat) -> str:
 def element(memory: Memory, index: Nat) -> str:
     """An element of an array."""
     return f"{memory.name}[{wide_index(units(memory.scalar) * index)}]"
+
+
+def is_whole(cell: Cell) -> bool:
+    """Whether a vector is aligned as its type is: in local memory, if its length divides the index.
+
+    Arrays in local memory are aligned to their widest vectors, those in global memory as the user
+    allocated them. `vload` and `vstore` access the lanes of what is not aligned one by one on GPUs.
+    """
+    memory, width = cell.memory, cell.width
+    aligned = memory.space == "local" and not is_split(memory.scalar)
+    return aligned and width > 1 and cell.index % width == 0
+
+
+def whole_element(cell: Cell) -> str:
+    """An aligned vector as an element of an array of vectors."""
+    memory, width = cell.memory, cell.width
+    kind = vector_type(memory.scalar.name, width)
+    return f"((__local {kind}*){memory.name})[{wide_index(cell.index // width)}]"
 
 
 def condition_c(condition: Condition) -> C:

@@ -27,6 +27,7 @@ from liftpy.primitives.lowered import (
     SlideSeq,
     ToGlobal,
     ToLocal,
+    ToLocalPadded,
     ToPrivate,
     ToStreamed,
 )
@@ -100,6 +101,7 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         ToGlobal,
         ToStreamed,
         ToLocal,
+        ToLocalPadded,
         ToPrivate,
     )
 }
@@ -168,6 +170,7 @@ __all__ = [
     "Take",
     "ToGlobal",
     "ToLocal",
+    "ToLocalPadded",
     "ToPrivate",
     "ToStreamed",
     "Transpose",

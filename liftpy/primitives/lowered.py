@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from liftpy.errors import TypeRefused
-from liftpy.ir.constraint import Constraint, at_most
+from liftpy.ir.constraint import Constraint, at_least, at_most
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.pull import Pull, Reader, Value
-from liftpy.ir.types import ArrayType, Type, VectorType
+from liftpy.ir.types import ArrayType, Type, VectorType, components, size_bytes
 from liftpy.primitives.data_index import AnyReduceByIndex
 from liftpy.primitives.iterate import AnyIterate
 from liftpy.primitives.map import AnyMap, array_of
@@ -318,6 +318,36 @@ class ToLocal(MemoryPrimitive):
     """Stores the value in the local memory of the work-group."""
 
     name: ClassVar[str] = "toLocal"
+
+    def stored_bytes(self, t: Type) -> Nat:
+        """The bytes of local memory for a value of type `t`."""
+        return size_bytes(t)
+
+
+@dataclass(frozen=True)
+class ToLocalPadded(ToLocal):
+    """Stores an array in local memory with `gap` unused scalars behind each of its elements.
+
+    toLocalPadded(gap) : [a]n -> [a]n
+
+    Elements of the same index in adjacent rows then are in different banks.
+    """
+
+    name: ClassVar[str] = "toLocalPadded"
+    unconditional: ClassVar[str] = ""
+    by_definition: ClassVar[Mapping[str, str]] = {"0 <= gap": "no memory has fewer elements"}
+    gap: Nat
+
+    def type_of(self, x: Type) -> Type:
+        return array_of(self.name, x)
+
+    def requires(self, x: Type) -> Iterator[Constraint]:
+        yield at_least(0, self.gap)
+
+    def stored_bytes(self, t: Type) -> Nat:
+        rows = array_of(self.name, t).length
+        gaps = (size_bytes(part.scalar) * self.gap * rows for part in components(t))
+        return sum(gaps, super().stored_bytes(t))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ no index laws of its own, except how a data-dependent index is kept inside its a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -72,7 +73,11 @@ class AccessReader(ByName):
             return False
         test_low = low is None or low < 0
         test_high = high is None or high > most
-        return Inside(index, length, test_low, test_high) if test_low or test_high else True
+        return (
+            Inside(index.recombined(), length, test_low, test_high)
+            if test_low or test_high
+            else True
+        )
 
     def clip(self, index: Nat, of: Pull) -> Nat:
         """The index itself for memory, which is accessed under the condition.
@@ -223,12 +228,15 @@ def part_name(name: str, path: tuple[int, ...]) -> str:
     return "".join([name, *(f"_{k}" for k in path)])
 
 
-def memory_view(name: str, t: Type, allocate: Allocate) -> Value:
-    """A value of type `t` in its own memory, row-major; a tuple has a memory per component."""
-    return known(_view(name, t, (), allocate))
+def memory_view(name: str, t: Type, allocate: Allocate, gap: int = 0) -> Value:
+    """A value of type `t` in its own memory, row-major; a tuple has a memory per component.
+
+    `gap` scalars behind each element of an array are unused.
+    """
+    return known(_view(name, t, (), allocate, gap))
 
 
-def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate) -> Value:
+def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate, gap: int) -> Value:
     dims = list(outer)
     inner = t
     while isinstance(inner, ArrayType | VectorType):
@@ -236,28 +244,23 @@ def _view(name: str, t: Type, outer: tuple[int, ...], allocate: Allocate) -> Val
         inner = inner.element
     if isinstance(inner, TupleType):
         parts = tuple(
-            _view(part_name(name, (k,)), e, tuple(dims), allocate)
+            _view(part_name(name, (k,)), e, tuple(dims), allocate, gap)
             for k, e in enumerate(inner.elements)
         )
         return _tuples(parts, tuple(dims))
     if not isinstance(inner, ScalarType):
         message = f"{t} cannot be stored in memory"
         raise InternalError(message)
-    length = 1
-    for d in dims:
-        length *= d
-    memory = allocate(name, inner, length)
-    return _nest(memory, tuple(dims), ZERO)
+    memory = allocate(name, inner, math.prod(dims) + (dims[0] * gap if dims else 0))
+    return _nest(memory, tuple(dims), ZERO, gap)
 
 
-def _nest(memory: Memory, dims: tuple[int, ...], offset: Nat) -> Value:
-    """The rows of a memory, beginning at `offset`."""
+def _nest(memory: Memory, dims: tuple[int, ...], offset: Nat, gap: int = 0) -> Value:
+    """The rows of a memory, beginning at `offset`, with a gap behind each."""
     if not dims:
         return Load(memory, offset.recombined())
-    stride = 1
-    for d in dims[1:]:
-        stride *= d
     rest = dims[1:]
+    stride = math.prod(rest) + gap
     return Pull(dims[0], lambda i: _nest(memory, rest, offset + nat(i) * stride))
 
 

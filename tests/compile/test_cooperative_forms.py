@@ -192,7 +192,7 @@ def test_two_buffers_need_one_barrier_for_a_chunk() -> None:
 def test_blocks_are_loaded_from_local_memory_in_vectors() -> None:
     candidate = Case(parse(ADDED), {"kappa": 14, "v": 2, "sigma": 1}).candidate
     source = compile_candidate(candidate.skeleton, candidate.assignment).source
-    assert "vload2(0, &l1[" in source
+    assert "((__local float2*)l1)[" in source
     assert "vload2(0, &c[" in source
     assert source.count("vstore2(") == 7
     assert "float2 acc0_0" in source

@@ -18,7 +18,8 @@ from liftpy.semantics.evaluate import evaluate
 SCALAR = {"char": 1, "bool": 1, "int": 4, "float": 4, "long": 8, "double": 8, "half": 2}
 PRIVATE = re.compile(r"^\s*(char|bool|int|float|long|double|half)(\d*) ([\w, ]+);$", re.MULTILINE)
 LOCAL = re.compile(
-    r"^\s*__local (char|int|float|long|double|half)(\d*) \w+\[(\d+)\];$", re.MULTILINE
+    r"^\s*__local (char|int|float|long|double|half)(\d*) \w+\[(\d+)\] __attribute__.*;$",
+    re.MULTILINE,
 )
 
 UNBUILDABLE, WRONG, GROUP, AXIS, SHARED = "unbuildable", "wrong", "group", "axis", "shared"

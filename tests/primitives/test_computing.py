@@ -42,7 +42,9 @@ def test_vectors_are_mapped_and_folded_by_their_lanes():
     np.testing.assert_array_equal(says(text, xs), expected)
 
 
-@pytest.mark.parametrize("memory", ["toGlobal", "toStreamed", "toLocal", "toPrivate"])
+@pytest.mark.parametrize(
+    "memory", ["toGlobal", "toStreamed", "toLocal", "toLocalPadded(3)", "toPrivate"]
+)
 def test_a_value_is_the_same_in_every_memory(memory):
     xs = numbers(7)
     np.testing.assert_array_equal(says(f"xs |> map(x => x + 1) |> {memory}", xs), xs + 1)

@@ -138,8 +138,19 @@ def differing(candidates, arrays):
         candidates, modules, executed_under_oclgrind(jobs), strict=True
     ):
         run = [n for n, x in zip(counted, module.launches, strict=True) if x.phase == "run"]
-        if run != emitted(candidate):
+        if run != [*map(as_oclgrind_counts, emitted(candidate))]:
             yield candidate.label
+
+
+def as_oclgrind_counts(counts):
+    """Counts by width, with aligned vectors in local memory as scalars and their bytes."""
+    found = Counter()
+    for (space, stores, width), count in counts.items():
+        local = space == "local"
+        found[space, stores, 1 if local else width] += count
+        if local:
+            found[space, stores, "bytes"] += 4 * width * count
+    return found
 
 
 @pytest.mark.sampled(3)
@@ -200,17 +211,19 @@ def test_each_assumption_adds_or_removes_what_the_documentation_says(sigma, kapp
     tiles = rows // 4 * (columns // 8)
     group = 4 // sigma, 8 // kappa
     items, steps = math.prod(group), common // chunk
-    widths = 4 + 4 // sigma * gap, 8 + 8 // kappa * gap
     candidate = form(PRODUCT, ONE, tiled(4, 8, sigma, kappa, chunk, v, gap))
     (code,), (model,) = emitted(candidate), modelled(candidate)
-    copied = tiles * steps * chunk * sum(widths)
-    shares = [math.ceil(chunk / group[0]) * math.ceil(w / group[1]) for w in widths]
+    copied = tiles * common * (4 + 8)  # whatever the gap is
+    shares = [  # elements of a row of the first array are adjacent, and of a row of the second
+        math.ceil(4 / group[0]) * math.ceil(chunk / group[1]),
+        math.ceil(chunk / group[0]) * math.ceil(8 / group[1]),
+    ]
 
-    assert code["global", False, 1] == tiles * common * (4 + 8)  # gaps are not loaded
-    assert code["local", True, 1] == copied  # they are stored
+    assert code["global", False, 1] == copied
+    assert code["local", True, 1] == copied
     for key in (("global", False, 1), ("local", True, 1)):
         assert model[key] == tiles * steps * items * sum(shares)
-    if chunk % group[0] == 0 and all(w % group[1] == 0 for w in widths):
+    if all(chunk % n == 0 for n in group):
         assert model["local", True, 1] == copied
 
     read = tiles * items * common

@@ -111,20 +111,20 @@ def test_the_lines_of_all_units_are_those_that_the_kernel_touches(text, fixed):
         assert len(lines) <= fetched[array] <= 2 * len(lines) + 1
 
 
-def test_a_gap_behind_each_block_avoids_conflicts_of_banks():
-    """Four work-items read numbers that are 4 apart: all in one bank of four; 5 apart: in each."""
+def test_a_gap_behind_each_row_avoids_conflicts_of_banks():
+    """Four work-items store numbers that are 4 apart: all in one bank of four; 5 apart: in each."""
     banks = replace(HARDWARE, load_bytes=16)
     text = """
-def m(a: [4][6]f32, b: [6][16]f32) =
+def m(a: [4][8]f32, b: [8][16]f32) =
   a |> map(r => b |> transpose |> map(s => zip(r, s) |> map(mul) |> reduce(add, 0)))"""
-    sizes = {"tile0": 4, "tile1": 16, "sigma": 4, "kappa": 4, "chunk": 3, "v": 1}
+    sizes = {"tile0": 4, "tile1": 16, "sigma": 4, "kappa": 4, "chunk": 4, "v": 1}
     for gap, rounds in ((0, 4), (1, 1)):
         code = code_of(text, family="cooperative", buffers="1", gap=gap, **sizes)
         counts, placed = counts_of(code)
         rows, columns = ([c for c in counts.cells if c.cell.memory == m] for m in code.locals)
-        assert [m.length for m in code.locals] == [3 * (4 + gap), 3 * (16 + 4 * gap)]
-        for cells, each in ((rows, 1), (columns, rounds)):
-            counts.cells[:] = [c for c in cells if not c.stores]
-            loads, cycles = loading(counts, code, placed, banks)
-            assert loads > 0
-            assert cycles == each * loads
+        assert [m.length for m in code.locals] == [4 * (4 + gap), 4 * (16 + gap)]
+        for cells, each in ((rows, rounds), (columns, 1)):
+            counts.cells[:] = [c for c in cells if c.stores]
+            stores, cycles = loading(counts, code, placed, banks)
+            assert stores > 0
+            assert cycles == each * stores

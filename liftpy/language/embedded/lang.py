@@ -54,6 +54,7 @@ from liftpy.language.embedded.lowered_stages import (
     slide_seq,
     to_global,
     to_local,
+    to_local_padded,
     to_private,
     to_streamed,
 )
@@ -202,6 +203,7 @@ __all__ = [
     "tanh",
     "to_global",
     "to_local",
+    "to_local_padded",
     "to_private",
     "to_streamed",
     "transpose",

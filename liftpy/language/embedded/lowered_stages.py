@@ -8,7 +8,7 @@ from liftpy.ir.types import ArrayType
 from liftpy.language.embedded.documented import word
 from liftpy.language.embedded.folds import Start, reduction
 from liftpy.language.embedded.functions import Callee, element, function
-from liftpy.language.embedded.stages import mapping
+from liftpy.language.embedded.stages import layout, mapping
 from liftpy.language.embedded.words import Section, applied
 from liftpy.primitives.lowered import (
     ExclusiveScanSeq,
@@ -27,6 +27,7 @@ from liftpy.primitives.lowered import (
     SlideSeq,
     ToGlobal,
     ToLocal,
+    ToLocalPadded,
     ToPrivate,
     ToStreamed,
 )
@@ -211,6 +212,16 @@ def to_local(x: Expr) -> Expr:
     [0, 1, 2]
     """
     return applied(ToLocal(), x)
+
+
+@word(ToLocalPadded)
+def to_local_padded(gap: NatLike) -> Section:
+    """Stores an array in local memory with `gap` unused scalars behind each of its elements.
+
+    >>> lp.evaluate(lp.iota(4) >> lp.split(2) >> lp.to_local_padded(1)).tolist()
+    [[0, 1], [2, 3]]
+    """
+    return layout(ToLocalPadded(nat(gap)))
 
 
 @word(ToPrivate)

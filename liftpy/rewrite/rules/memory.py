@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from liftpy.ir.call import call
+from liftpy.ir.constraint import at_least
 from liftpy.ir.expr import Param
-from liftpy.primitives import ToGlobal, ToLocal, ToPrivate, ToStreamed
+from liftpy.ir.nat import var
+from liftpy.primitives import ToGlobal, ToLocal, ToLocalPadded, ToPrivate, ToStreamed
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules.notation import T, U, array, fmap, n, unknown
 
@@ -17,11 +19,23 @@ SPACES = {
     "private": ToPrivate(),
 }
 
+gap = var("gap", None)
+
 MAP_COPY = Rule("map_copy", "memory", xs, fmap(lambda x: x, xs))
 
 TO_GLOBAL, TO_STREAMED, TO_LOCAL, TO_PRIVATE = (
     Rule(f"to_{space}", "memory", x, call(store, x), proof="definition")
     for space, store in SPACES.items()
+)
+
+TO_LOCAL_PADDED = Rule(
+    "to_local_padded",
+    "memory",
+    xs,
+    call(ToLocalPadded(gap), xs),
+    where=(at_least(0, gap),),
+    tunes=("gap",),
+    proof="definition",
 )
 
 #: A value that is not stored is computed where it is used.
@@ -46,6 +60,7 @@ RULES = (
     TO_GLOBAL,
     TO_STREAMED,
     TO_LOCAL,
+    TO_LOCAL_PADDED,
     TO_PRIVATE,
     GLOBAL_DROPPED,
     STREAMED_DROPPED,

@@ -18,6 +18,7 @@ with maps, and is applied to the finished block.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
@@ -46,6 +47,7 @@ from liftpy.rewrite.strategies.shapes import (
     parameter,
 )
 from liftpy.rewrite.strategies.share import has_fold_in
+from liftpy.rewrite.strategies.strides import stride
 from liftpy.rewrite.strategies.sums import operands_in_order
 from liftpy.rewrite.strategy import (
     Failure,
@@ -69,6 +71,13 @@ TILES = maps_over(maps_over(is_folded))
 
 GROUPS = ("wrg_1", "wrg_0")
 """The levels of the maps over tiles, of rows and of columns."""
+
+Order: TypeAlias = tuple[str, str]
+"""The levels of a map over the elements of a chunk and of the map over its rows or columns."""
+Orders: TypeAlias = tuple[Order, Order]
+ROW_BY_ROW: Order = ("lcl_1", "lcl_0")
+CHUNK_BY_CHUNK: Order = ("lcl_0", "lcl_1")
+
 MOST_AROUND = 1  # maps around the tiles: a launch has three dimensions
 OPERANDS = seq(normalize(rule("reduce_map_fusion")), operands_in_order)
 """Fuses maps into the reductions after them, which then read arrays, that of the row first."""
@@ -82,9 +91,9 @@ class Tiling:
     """The sizes of tiles, of blocks, each of rows and of columns, and of chunks of a reduction.
 
     `width` is that of vectors over the columns of a block, `gap` the number of unused elements of
-    local memory behind each block. With `padded`, zeros fill the last chunks. `buffers` is the
-    number of chunks of each operand that are in local memory. `cuts` say how the maps over columns
-    and over rows are cut into tiles (`block.CUTS`).
+    local memory behind each row of a copied chunk. With `padded`, zeros fill the last chunks.
+    `buffers` is the number of chunks of each operand that are in local memory. `cuts` say how the
+    maps over columns and over rows are cut into tiles (`block.CUTS`).
     """
 
     tile: tuple[NatLike, NatLike]
@@ -100,16 +109,41 @@ class Tiling:
 def cooperative(tiling: Tiling) -> Strategy:
     """The tiled form, described at the top of the module."""
     whole = in_whole_chunks(nat(tiling.chunk) * tiling.buffers) if tiling.padded else identity
-    return seq(OPERANDS, whole, at_first(TILES, tiled(tiling)), over_groups, sequential())
+
+    def by_groups(expr: Expr) -> Result:
+        made = tiled(tiling, orders_of_copies(expr))
+        return seq(whole, at_first(TILES, made), over_groups, sequential())(expr)
+
+    return seq(OPERANDS, by_groups)
 
 
-def tiled(tiling: Tiling) -> Strategy:
+def orders_of_copies(expr: Expr) -> Orders:
+    """The ids that copy both operands: adjacent work-items copy adjacent elements, if any are.
+
+    They copy elements of a chunk if these are adjacent in memory, and not those of adjacent rows
+    (or columns).
+    """
+    path = next((path for path, part in top_down(expr) if TILES(part)), None)
+    if path is None:
+        return ROW_BY_ROW, ROW_BY_ROW
+    inner = (*path, 1)
+    pairs = (*inner, 1, *outer_reductions(body_of(at(expr, inner)))[0], 1)
+    return order_of_copy(expr, (*pairs, 0), path), order_of_copy(expr, (*pairs, 1), inner)
+
+
+def order_of_copy(expr: Expr, operand: Path, rows: Path) -> Order:
+    """The ids that copy an operand, which the map at `rows` makes for each of its elements."""
+    along = stride(expr, operand, operand) == 1 and stride(expr, operand, rows) != 1
+    return CHUNK_BY_CHUNK if along else ROW_BY_ROW
+
+
+def tiled(tiling: Tiling, orders: Orders) -> Strategy:
     """Make tiles of results of a map of a map by groups.
 
     An operation on the results is applied to the finished block. It is cut together with the
     reductions, unless it reads an array with as many dimensions as the results.
     """
-    grid = at_first(maps_over(maps_over(TILES)), of_group(tiling))
+    grid = at_first(maps_over(maps_over(TILES)), of_group(tiling, orders))
     apart = seq(
         reductions_apart,
         clean(),
@@ -140,7 +174,7 @@ def without(part: int) -> Strategy:
     return seq(swapped, rotated, tuples_fused(), rule("map_zip_second"))
 
 
-def of_group(tiling: Tiling) -> Strategy:
+def of_group(tiling: Tiling, orders: Orders) -> Strategy:
     """Make the blocks of a tile, one for each work-item of a group, by one reduction over chunks.
 
     Operations on the results are applied to the finished sums of each block.
@@ -157,7 +191,7 @@ def of_group(tiling: Tiling) -> Strategy:
                 tidy(),
                 turns,
                 at_path((0,), over_items()),
-                *(at_path(step, seq(staged(tiling.gap), divided)) for step in steps),
+                *(at_path(step, seq(staged(tiling.gap, orders), divided)) for step in steps),
             ),
         ),
         elementwise(4),
@@ -230,42 +264,33 @@ def in_chunks(size: NatLike) -> Strategy:
     )
 
 
-def staged(gap: NatLike) -> Strategy:
+def staged(gap: NatLike, orders: Orders) -> Strategy:
     """Store both tiles that the step of a reduction reads in local memory, under names.
 
     The step reads the second tile in the function of its map over the rows of blocks.
     """
     return seq(
         rule("let_introduction", {"v": (0, 1)}),
-        at_path((0,), in_local(gap)),
+        at_path((0,), in_local(gap, orders[0])),
         at_path(
             (1,),
             seq(
                 rule("let_introduction", {"v": (1, 0, 1)}),
-                at_path((0,), in_local(gap)),
+                at_path((0,), in_local(gap, orders[1])),
             ),
         ),
     )
 
 
-def in_local(gap: NatLike) -> Strategy:
+def in_local(gap: NatLike, order: Order) -> Strategy:
     """Store chunks `[blocks][chunk][size]` in local memory as rows `[chunk][blocks * size]`.
 
-    Adjacent work-items store adjacent elements of a row. `gap` elements behind each block of a row
-    are unused, so that blocks begin in different banks.
+    `gap` elements behind each row are unused, so that work-items that copy a column of rows, or
+    read one, use different banks.
     """
     copied = seq(
-        rule("to_local"),
-        at_path(
-            (0,),
-            seq(elementwise(2), over_items()),
-        ),
-    )
-    padded = seq(
-        rule("map_copy"),
-        at_path((1,), rule("pad_introduction", a=0, b=gap)),
-        rule("map_fission", {"g": (0,)}),
-        at_path((0,), rule("join_introduction")),
+        rule("to_local_padded", gap=gap),
+        at_path((0,), seq(elementwise(2), over_items(order))),
     )
     return seq(
         rule("transpose_introduction"),
@@ -273,8 +298,8 @@ def in_local(gap: NatLike) -> Strategy:
             (0,),
             seq(
                 rule("map_copy"),
-                at_path((1,), padded),
-                rule("map_fission", {"g": (0, 0)}),
+                at_path((1,), rule("join_introduction")),
+                rule("map_fission", {"g": (0,)}),
                 at_path((0,), copied),
             ),
         ),
@@ -286,9 +311,10 @@ def divided(expr: Expr) -> Result:
     return at_path(READS, over_items())(expr)
 
 
-def over_items() -> Strategy:
+def over_items(order: Order = ROW_BY_ROW) -> Strategy:
     """Assign the work-items of a group to a map and the map in its function."""
-    return seq(rule("map_to_lcl_1"), at_path((1,), rule("map_to_lcl_0")))
+    outer, inner = order
+    return seq(rule(f"map_to_{outer}"), at_path((1,), rule(f"map_to_{inner}")))
 
 
 def over_groups(expr: Expr) -> Result:

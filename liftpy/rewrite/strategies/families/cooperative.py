@@ -41,7 +41,7 @@ from liftpy.rewrite.strategies.share import invariant, outside_functions, stages
 from liftpy.rewrite.strategy import Failure, Strategy, identity, seq
 
 WIDEST_GAP = 4
-"""The most unused elements of local memory behind a block."""
+"""The most unused elements of local memory behind a row."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Cooperative:
             Parameter("kappa", 1, form.inner, "columns of a work-item's block of results"),
             Parameter("chunk", 1, form.length, "elements of a reduction in local memory at a time"),
             Parameter("v", 1, MAX_LANES, "vector width over the columns of a block"),
-            Parameter("gap", 0, WIDEST_GAP, "unused elements of local memory behind a block"),
+            Parameter("gap", 0, WIDEST_GAP, "unused elements of local memory behind a row"),
         )
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
