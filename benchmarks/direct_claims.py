@@ -216,7 +216,7 @@ def borders(cases: Iterable[Case], options: argparse.Namespace) -> Iterator[Row]
                 campaign = ours.searched(
                     case, session.device, folder, samples=options.samples, **limits
                 )
-                found[word] = ours.best(case, campaign, session, **limits)
+                found[word] = ours.best(case, campaign, session)
             turns = {word: partial(turn, made.run) for word, made in found.items()}
             samples, _ = timed_alternately(turns, options.rounds)
             times = {word: statistics.median(s["events"]) for word, s in samples.items()}

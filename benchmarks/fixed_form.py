@@ -63,7 +63,7 @@ def measured(
     """The tiles of the searched form, its time, and that of the fixed form, in nanoseconds."""
     allowed: dict[str, Any] = {"fixed": {"winograd": WORDS}}
     campaign = ours.searched(case, session.device, folder, samples=samples, **allowed)
-    best = ours.best(case, campaign, session, FINALISTS, CHOOSING, **allowed)
+    best = ours.best(case, campaign, session, FINALISTS, CHOOSING)
     settings = fixed(session.device, case.layer.height, case.layer.width)  # padded: as many results
     other = candidate_of(case.program, session.device, settings)
     loaded = session.load(compile_candidate(other.skeleton, other.point))

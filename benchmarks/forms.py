@@ -100,7 +100,7 @@ def measured(
         if all(row.time_ns is None for row in campaign.rows):
             print(f"{case.name} {word}: no candidate was measured", flush=True)
             continue
-        found[word] = ours.best(case, campaign, session, FINALISTS, CHOOSING, **limits)
+        found[word] = ours.best(case, campaign, session, FINALISTS, CHOOSING)
     turns = {word: partial(turn, made.run) for word, made in found.items()}
     runs, others = timed_alternately(turns, rounds)
     for made in found.values():

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from cases import Case
-from turns import timed_alternately, turn
+from turns import Figures, Timed, timed_alternately, turn
 
 import liftpy as lp
 from liftpy.constraints.device import Device
 from liftpy.explore.campaign.rows import Row
 from liftpy.explore.measure.measurement import run_poisoned
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.opencl.kernel import Module
+from liftpy.opencl.launching import launched
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
@@ -61,6 +63,26 @@ class Ours:
         """The figures of a run."""
         return run(self.loaded)
 
+    def together(self, session: Session, runs: int) -> Timed:
+        """Runs that are enqueued together, in the session that loaded it: one run for `turn`.
+
+        Its `events` and `host` are those of each, on the device and until the last kernel has
+        ended; `wall` is that of all.
+        """
+        memory = self.loaded.memory
+        launches = [x for x in self.module.launches if x.phase == "run"]
+        kernels = session.kernels(self.module, session.built(self.module), launches)
+        for launch, kernel in kernels.items():
+            kernel.set_args(*(memory.of(self.module.buffer(name)) for name in launch.arguments))
+        once = [(kernels[x], x.global_size, x.local_size) for x in launches]
+
+        def timed() -> Figures:
+            spans, taken = launched(session.opened, once * runs, [])
+            device = sum(end - start for start, end in spans)
+            return {"wall": taken, "host": taken / runs, "events": device / runs}
+
+        return timed
+
     def to_json(self) -> dict[str, Any]:
         """What a reader has to know to run it again."""
         return {
@@ -78,27 +100,26 @@ def best(
     session: Session,
     count: int = FINALISTS,
     rounds: int = CHOOSING,
-    **restriction: Any,
+    figure: str = "wall",
 ) -> Ours:
     """The fastest candidate of a campaign, chosen anew among its finalists.
 
     A campaign's least time is the luckiest of many, and the machine may not have been at rest.
-    `restriction` is what restricted the space of the campaign, as for `lp.space`.
+    `figure` is what decides, `wall` or `events`.
     """
-    space = lp.space(case.program, session.device, **restriction)
     measured = sorted(
         (r for r in campaign.rows if r.time_ns is not None), key=lambda r: r.time_ns or 0
     )
     finalists: list[Ours] = []
     for row in measured[:count]:
-        candidate = space.candidate(row.assignment)
+        candidate = candidate_of(case.program, session.device, row.assignment)
         module = compile_candidate(candidate.skeleton, candidate.assignment)
         loaded = session.load(module)
         error = case.error(run_poisoned(loaded, case.arrays))
         finalists.append(Ours(row, module, loaded, error))
     turns = {str(k): partial(turn, f.run) for k, f in enumerate(finalists)}
     samples, _ = timed_alternately(turns, rounds)
-    fastest = min(samples, key=lambda k: statistics.median(samples[k]["wall"]))
+    fastest = min(samples, key=lambda k: statistics.median(samples[k][figure]))
     chosen = finalists[int(fastest)]
     for other in finalists:
         if other is not chosen:

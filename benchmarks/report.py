@@ -268,9 +268,14 @@ BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 def rendered(page: str, results: list[Result]) -> str:
     """The page with the tables between its markers."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        message = f"the page has no {BEGIN} ... {END}"
+    return between(page, BEGIN, END, tables(results))
+
+
+def between(page: str, begin: str, end: str, text: str) -> str:
+    """The page with a text between two markers, in place of what was there."""
+    before, opened, rest = page.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (opened and closed):
+        message = f"the page has no {begin} ... {end}"
         raise ValueError(message)
-    return f"{before}{BEGIN}\n\n{tables(results)}\n\n{END}{after}"
+    return f"{before}{begin}\n\n{text}\n\n{end}{after}"

@@ -1,4 +1,4 @@
-"""PyTorch on CPUs: convolutions by oneDNN, products by its BLAS.
+"""PyTorch: on CPUs convolutions by oneDNN, products by its BLAS; on GPUs convolutions by cuDNN.
 
 It has no convolution that writes into memory that it is given: each call makes its result.
 """
@@ -17,12 +17,16 @@ Format = Literal["channels_last", "contiguous"]
 
 
 class PyTorch(Peer):
-    """One of the two memory formats of images; what has no images is in the second."""
+    """One of the two memory formats of images; what has no images is in the second.
+
+    `device` is where convolutions run; all else runs on the CPU.
+    """
 
     module = "torch"
 
-    def __init__(self, memory: Format) -> None:
+    def __init__(self, memory: Format, device: str = "cpu") -> None:
         self.memory = memory
+        self.device = device
         self.name = f"PyTorch {'NHWC' if memory == 'channels_last' else 'NCHW'}"
 
     def make(self, case: Case, threads: int) -> Made | None:
@@ -114,12 +118,12 @@ class PyTorch(Peer):
         )
         conv.weight.copy_(torch.from_numpy(case.oihw))
         conv.bias.copy_(torch.from_numpy(case.arrays["b"].reshape(-1)))
-        conv = conv.to(memory_format=memory)
-        image = torch.from_numpy(case.nchw).to(memory_format=memory)
-        last: list[np.ndarray] = []
+        conv = conv.to(self.device, memory_format=memory)
+        image = torch.from_numpy(case.nchw).to(self.device, memory_format=memory)
+        last: list[Any] = []
 
         def run() -> None:
             last[:] = [conv(image)]
 
         layout = "nhwc" if self.memory == "channels_last" else "nchw"
-        return Made(run, lambda: case.in_layout(last[0].numpy()), layout)
+        return Made(run, lambda: case.in_layout(last[0].cpu().numpy()), layout)

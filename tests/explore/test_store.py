@@ -1,7 +1,8 @@
 import json
 import platform
-import re
+import shutil
 import sqlite3
+import subprocess
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import StoreRefused, UnknownName
-from liftpy.explore.campaign.environment import environment
+from liftpy.explore.campaign.environment import commit, environment
 from liftpy.explore.campaign.lock import Lock
 from liftpy.explore.campaign.rows import Call, Identity
 from liftpy.explore.campaign.schema import SCHEMA_VERSION, TABLES, digest
@@ -142,7 +143,13 @@ def test_each_call_is_noted_with_its_environment_and_its_end(path):
     assert here["python"] == platform.python_version()
     assert here["libraries"]["numpy"] == np.__version__
     assert here["processor"]
-    assert re.fullmatch(r"[0-9a-f]{40}\+?", here["commit"] or "0" * 40)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="no command `git`")
+def test_the_environment_names_the_commit_of_the_checkout():
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    head = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    assert (commit() or "").removesuffix("+") == head  # empty outside of a checkout
 
 
 def cursor(store: Store) -> int:

@@ -58,7 +58,7 @@ def commit() -> str | None:
 
     It comes from the checkout that liftpy runs in, or from the metadata of the installation.
     """
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     if (root / ".git").exists():
         head = _git(root, "rev-parse", "HEAD")
         changed = head and _git(root, "status", "--porcelain", "--untracked-files=no")
