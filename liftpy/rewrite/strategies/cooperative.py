@@ -35,6 +35,7 @@ from liftpy.rewrite.strategies.epilogue import (
 )
 from liftpy.rewrite.strategies.lanes import vectorized
 from liftpy.rewrite.strategies.lower import clean, elementwise, sequential
+from liftpy.rewrite.strategies.parts import at_first, in_parts
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
@@ -93,7 +94,8 @@ class Tiling:
     `width` is that of vectors over the columns of a block, `gap` the number of unused elements of
     local memory behind each row of a copied chunk. With `padded`, zeros fill the last chunks.
     `buffers` is the number of chunks of each operand that are in local memory. `cuts` say how the
-    maps over columns and over rows are cut into tiles (`block.CUTS`).
+    maps over columns and over rows are cut into tiles (`block.CUTS`). With a `part`, reductions are
+    cut into parts of so many elements, each by groups of its own (`strategies/parts.py`).
     """
 
     tile: tuple[NatLike, NatLike]
@@ -104,17 +106,20 @@ class Tiling:
     padded: bool = False
     buffers: int = 1
     cuts: tuple[str, str] = SPLITS
+    part: NatLike | None = None
 
 
 def cooperative(tiling: Tiling) -> Strategy:
     """The tiled form, described at the top of the module."""
+    part = tiling.part
     whole = in_whole_chunks(nat(tiling.chunk) * tiling.buffers) if tiling.padded else identity
 
-    def by_groups(expr: Expr) -> Result:
-        made = tiled(tiling, orders_of_copies(expr))
-        return seq(whole, at_first(TILES, made), over_groups, sequential())(expr)
+    def in_kernels(expr: Expr) -> Result:
+        tiles = at_first(TILES, tiled(tiling, orders_of_copies(expr)))
+        by_groups = seq(whole, tiles, over_groups, sequential())
+        return by_groups(expr) if part is None else in_parts(TILES, part, by_groups)(expr)
 
-    return seq(OPERANDS, by_groups)
+    return seq(OPERANDS, in_kernels)
 
 
 def orders_of_copies(expr: Expr) -> Orders:
@@ -236,18 +241,6 @@ def in_whole_chunks(size: NatLike) -> Strategy:
         )(expr)
 
     return at_first(is_reduce, padded)
-
-
-def at_first(wanted: Predicate, strategy: Strategy) -> Strategy:
-    """Apply a strategy at the outermost part that satisfies a predicate."""
-
-    def run(expr: Expr) -> Result:
-        path = next((path for path, part in top_down(expr) if wanted(part)), None)
-        if path is None:
-            return Failure("cooperative", "no map of a map of reductions makes the result")
-        return at_path(path, strategy)(expr)
-
-    return run
 
 
 def tidy() -> Strategy:

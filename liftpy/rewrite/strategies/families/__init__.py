@@ -73,9 +73,9 @@ FAMILIES: dict[str, Family] = {
 CHOICES = (
     f"{FAMILY} bins pad level lanes loops tail stores rows map flat vector arrays passes inside "
     "hold items form strided stage coalesce unroll sums stationary sets winograd "
-    "winograd_points axes chunks buffers"
+    "winograd_points axes chunks buffers parts"
 )
-SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns gap"
+SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns gap part"
 SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())
 """The names of all choices and sizes of families; a cut may not have one of them."""
 

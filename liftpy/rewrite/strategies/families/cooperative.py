@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import var
@@ -16,6 +16,7 @@ from liftpy.rewrite.strategies.block import block_of, cut_of, is_indivisible
 from liftpy.rewrite.strategies.cooperative import (
     MOST_AROUND,
     OPERANDS,
+    TILES,
     Tiling,
     cooperative,
     in_whole_chunks,
@@ -30,6 +31,7 @@ from liftpy.rewrite.strategies.families.common import (
 )
 from liftpy.rewrite.strategies.families.direct import EXCHANGED, FLAT, INWARD
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.parts import in_parts
 from liftpy.rewrite.strategies.shapes import (
     body_of,
     folds_arrays,
@@ -38,10 +40,20 @@ from liftpy.rewrite.strategies.shapes import (
     working_map,
 )
 from liftpy.rewrite.strategies.share import invariant, outside_functions, stages
-from liftpy.rewrite.strategy import Failure, Strategy, identity, seq
+from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, rule, seq
 
 WIDEST_GAP = 4
 """The most unused elements of local memory behind a row."""
+
+PARTS = (("parts", "yes"),)
+"""The choice of reductions in parts."""
+MOST_PARTS = 16
+"""The most parts of a reduction."""
+MOST_RESULTS = 1 << 19
+"""The most results of which reductions are cut into parts; more keep all units busy anyway."""
+
+JOINED = (("flat", "yes"),)
+"""The choice of one map instead of the map around the block and the outer map of the block."""
 
 
 @dataclass(frozen=True)
@@ -49,16 +61,22 @@ class Tiles:
     """A map over `outer` elements of a map over `inner` ones of reductions of `length` pairs.
 
     `words` are the choices that select it, and `steps` lead to it from the stage with its epilogue
-    fused in. `extends` says whether zeros can be appended to both arrays of each pair without
-    changing a reduction.
+    fused in. `around` is the number of maps around it. `extends` says whether zeros can be appended
+    to both arrays of each pair without changing a reduction.
     """
 
     words: Choices
     steps: Strategy
+    around: int
     outer: int
     inner: int
     length: int
     extends: bool
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether reductions are cut into parts."""
+        return PARTS[0] in self.words
 
     def choices(self) -> Iterator[Choices]:
         """How maps and reductions are cut where no size divides them, and the number of buffers."""
@@ -89,8 +107,11 @@ class Cooperative:
 
         If the outer map makes adjacent results, the columns of a tile may run along it
         (`lanes=outer`), also as one map over all points of an image that is read point by point
-        (`flat=yes`). Arrays of a pair may be padded with zeros to whole chunks (`chunks=padded`),
-        and chunks may be copied to two buffers in turns (`buffers=2`).
+        (`flat=yes`). Without `lanes`, `flat=yes` makes one map of two: rows of a tile may be points
+        of several rows of an image. With `parts=yes`, reductions are cut into parts for groups of
+        their own, and another kernel reduces the results of parts. Arrays of a pair may be padded
+        with zeros to whole chunks (`chunks=padded`), and chunks may be copied to two buffers in
+        turns (`buffers=2`).
         """
         for form in self.forms:
             yield from form.choices()
@@ -102,12 +123,16 @@ class Cooperative:
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
         """The sides of a tile and of a block, the length of a chunk, vectors, and gaps."""
         form = self.form(choices)
+        longest = form.length // 2 if form.in_parts else form.length
+        shortest = -(-form.length // MOST_PARTS)
+        part = Parameter("part", shortest, longest, "elements of a part of a reduction")
         return (
+            *((part,) if form.in_parts else ()),
             Parameter("tile0", 1, form.outer, "rows of a work-group's tile of results"),
             Parameter("tile1", 1, form.inner, "columns of a work-group's tile of results"),
             Parameter("sigma", 1, form.outer, "rows of a work-item's block of results"),
             Parameter("kappa", 1, form.inner, "columns of a work-item's block of results"),
-            Parameter("chunk", 1, form.length, "elements of a reduction in local memory at a time"),
+            Parameter("chunk", 1, longest, "elements of a reduction in local memory at a time"),
             Parameter("v", 1, MAX_LANES, "vector width over the columns of a block"),
             Parameter("gap", 0, WIDEST_GAP, "unused elements of local memory behind a row"),
         )
@@ -125,6 +150,7 @@ class Cooperative:
             padded=choices["chunks"] == "padded",
             buffers=int(choices["buffers"]),
             cuts=(cut_of(form.inner, tail, lanes=adjacent), cut_of(form.outer, tail)),
+            part=sizes["part"].nat if form.in_parts else None,
         )
         return seq(INWARD, form.steps, cooperative(tiling))
 
@@ -139,12 +165,29 @@ def match(program: Program) -> Cooperative | str:
     written = tiles_in(body, (), identity)
     if isinstance(written, str):
         return written
-    forms: list[Tiles | str] = [written]
+    forms: list[Tiles | str] = [written, tiles_in(body, JOINED, maps_joined)]
     if adjacent_map(body) == block_of(body):
         lanes = (LANES, OUTER)
         forms.append(tiles_in(body, (lanes,), EXCHANGED))
         forms.append(tiles_in(body, (("flat", "yes"), lanes), FLAT))
-    return Cooperative(tuple(form for form in forms if not isinstance(form, str)))
+    whole = [form for form in forms if not isinstance(form, str)]
+    return Cooperative((*whole, *(form for one in whole for form in cut_into_parts(body, one))))
+
+
+def maps_joined(body: Expr) -> Result:
+    """One map over the elements of the map around the block and of the block's outer map."""
+    path = block_of(body)
+    if not path or not working_map(at(body, path[:-1])):
+        return Failure("maps_joined", "no map is around the map of maps of reductions")
+    return at_path(path[:-1], rule("map_map_join"))(body)
+
+
+def cut_into_parts(body: Expr, form: Tiles) -> Iterator[Tiles]:
+    """A form with its reductions in parts, if they can be, and results are few."""
+    few = form.around == 0 and form.outer * form.inner <= MOST_RESULTS
+    cut = seq(form.steps, OPERANDS, in_parts(TILES, var("part", 1), identity))
+    if few and form.length > 1 and not isinstance(cut(body), Failure):
+        yield replace(form, words=(*PARTS, *form.words))
 
 
 def tiles_in(body: Expr, words: Choices, steps: Strategy) -> Tiles | str:
@@ -159,7 +202,8 @@ def tiles_in(body: Expr, words: Choices, steps: Strategy) -> Tiles | str:
     path = block_of(body)
     if path is None:
         return "the result is not a map of maps of reductions that read the same for each element"
-    if sum(working_map(at(body, path[:k])) for k in range(len(path))) > MOST_AROUND:
+    around = sum(working_map(at(body, path[:k])) for k in range(len(path)))
+    if around > MOST_AROUND:
         return "more than one map is around the map of maps of reductions"
     block = at(body, path)
     pairs = reduced_pair(block)
@@ -167,7 +211,7 @@ def tiles_in(body: Expr, words: Choices, steps: Strategy) -> Tiles | str:
         return "the reductions do not read pairs of an array of the row and one of the column"
     lengths = outer_length(block), outer_length(body_of(block)), outer_length(pairs)
     extends = not isinstance(in_whole_chunks(var("chunk", 1))(body), Failure)
-    return Tiles(words, steps, *lengths, extends)
+    return Tiles(words, steps, around, *lengths, extends)
 
 
 COOPERATIVE = Family(
