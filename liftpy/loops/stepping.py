@@ -119,10 +119,12 @@ class Stepping(Viewing):
                 self.parallel(f"wid{fun.dim}", groups, length, body)
             case MapLcl():
                 size = self.local_size[fun.dim]
-                even = length % size == 0
-                self.uneven += not even
-                self.parallel(f"lid{fun.dim}", size, length, body)
-                self.uneven -= not even
+                if length % size == 0:
+                    self.shared(f"lid{fun.dim}", size, length, body)
+                else:
+                    self.uneven += 1
+                    self.parallel(f"lid{fun.dim}", size, length, body)
+                    self.uneven -= 1
             case _:
                 unroll = unroll or isinstance(fun, MapSeqUnroll)
                 self.sequential(length, body, unroll=unroll, ahead=isinstance(fun, MapSeqAhead))
@@ -134,6 +136,18 @@ class Stepping(Viewing):
             body(var(name, 0, length - 1) if length > 1 else ZERO)
         else:
             self.read_once(self.fresh("i"), name, length, launched, body)
+
+    def shared(self, name: str, launched: int, length: int, body: Callable[[Nat], None]) -> None:
+        """The loop over ids of which each work-item makes the same number of iterations.
+
+        They are counted from 0: a compiler then knows their number, and can unroll the loop.
+        """
+        if launched in (1, length):
+            self.parallel(name, launched, length, body)
+            return
+        self.ids.add(name)
+        own = var(name, 0, launched - 1)
+        self.sequential(length // launched, lambda turn: body(own + turn * launched))
 
     def sequential(
         self,

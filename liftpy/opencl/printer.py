@@ -123,7 +123,7 @@ class Printer:
                 case Barrier(memory, witness):
                     lines.append(f"{pad}barrier(CLK_LOCAL_MEM_FENCE); // {memory}: {witness}")
                 case For(counter, first, bound, step, body):
-                    if has_known_guards(s):
+                    if has_known_guards(s) or is_copy(s):
                         lines.append(f"{pad}#pragma unroll")
                     advance = f"{counter}++" if step == 1 else f"{counter} += {step}"
                     kind = whole_type(bound - 1 + step)
@@ -272,6 +272,20 @@ def is_atom(value: Value) -> bool:
     if isinstance(value, Cell):
         return value.memory.space != "private" and value.width == 1
     return isinstance(value, Const | Name | VectorSlice)
+
+
+def is_copy(s: For) -> bool:
+    """Whether a loop copies a few elements to local memory.
+
+    Unrolled, it loads all of them before it waits for one; otherwise it waits in each iteration.
+    """
+    few = isinstance(s.first, int) and -(-(s.bound - s.first) // s.step) <= MOST_COPIES
+    stores = [part for part in s.body.statements if isinstance(part, Store)]
+    return few and any(part.cell.memory.space == "local" for part in stores)
+
+
+MOST_COPIES = 16
+"""The most iterations of a loop of copies that is unrolled."""
 
 
 def has_known_guards(s: For) -> bool:
