@@ -6,6 +6,7 @@ object that runs it (liftpy/opencl/loaded.py).
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 import weakref
@@ -187,11 +188,19 @@ class Session:
         return Loaded(self._open, module, memory, launcher, seconds, log)
 
     def _check_launch(self, module: Module, launch: Launch, kernel: cl.Kernel) -> None:
-        """Refuse a launch that the device cannot run, by the driver's figures for the kernel."""
+        """Refuse a launch that the device cannot run, by the driver's figures for the kernel.
+
+        A kernel that was compiled for the launch's work-group is not judged by the largest one:
+        NVIDIA's driver (580.159) rounds that down to a power of two. If it cannot run, the launch
+        fails.
+        """
         with refusal(self.device, f"to describe kernel {launch.function} of {module.name}"):
             info = cl.kernel_work_group_info
             most = kernel.get_work_group_info(info.WORK_GROUP_SIZE, self._open.handle)
             local = kernel.get_work_group_info(info.LOCAL_MEM_SIZE, self._open.handle)
+            made_for = kernel.get_work_group_info(info.COMPILE_WORK_GROUP_SIZE, self._open.handle)
+        if tuple(made_for) == launch.local_size:
+            most = max(most, min(math.prod(made_for), self.device.max_work_group_size))
         check_launch(module, launch, self.device, group=most, local=local)
 
 

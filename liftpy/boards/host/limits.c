@@ -3,13 +3,16 @@
 int kernel_fits(const struct device *device, cl_kernel kernel, const struct range *range,
                 struct text *reason, struct text *detail)
 {
-    size_t most = 0, group = 1;
+    size_t most = 0, group = 1, made_for[3] = {0, 0, 0};
     cl_ulong local = 0;
     cl_int code = clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE,
                                            sizeof most, &most, NULL);
     if (code == CL_SUCCESS)
         code = clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
                                         &local, NULL);
+    if (code == CL_SUCCESS)
+        code = clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                        sizeof made_for, made_for, NULL);
     if (code != CL_SUCCESS) {
         add(reason, "clGetKernelWorkGroupInfo returned %s for %s", error_name(code),
             range->function);
@@ -23,6 +26,9 @@ int kernel_fits(const struct device *device, cl_kernel kernel, const struct rang
             return 0;
         }
     }
+    /* A kernel that was compiled for this group and cannot run fails to launch. */
+    if (group == made_for[0] * made_for[1] * made_for[2] && group <= device->largest_group)
+        most = group;
     if (group > most) {
         add(reason, "%s has work-groups of %zu work-items; the device runs it with at most %zu",
             range->function, group, most);
