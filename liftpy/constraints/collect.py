@@ -38,7 +38,7 @@ from liftpy.ir.types import (
 )
 from liftpy.ir.walk import children, every_part, has_call, scalars_in, top_down
 from liftpy.kernels.chain import Chain, Kernel, chain
-from liftpy.kernels.launch import divided
+from liftpy.kernels.launch import LOCAL_ALIGNMENT, divided
 from liftpy.primitives import (
     AnyIterate,
     AnyReduce,
@@ -259,7 +259,8 @@ def asked_of_launch(
             who = f"device work-group size in dimension {dim} of kernel {kernel.name}"
             yield at_most(extent, most), who
     who = f"device local memory of kernel {kernel.name}"
-    yield at_most(demand.local, device.local_memory), who
+    between = (LOCAL_ALIGNMENT - 1) * max(0, demand.local_arrays - 1)  # unused, at most
+    yield at_most(demand.local + between, device.local_memory), who
     yield at_most(demand.private, device.private_memory), f"private memory of kernel {kernel.name}"
     who = f"code size of kernel {kernel.name}"
     unrolled = statements(kernel.body)

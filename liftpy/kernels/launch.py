@@ -16,7 +16,7 @@ from liftpy.ir.expr import Expr, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ONE, ZERO, Nat
 from liftpy.ir.primitive import Primitive, function_of
-from liftpy.ir.types import size_bytes
+from liftpy.ir.types import components, size_bytes
 from liftpy.ir.walk import children, has_call
 from liftpy.primitives import (
     AnyIterate,
@@ -43,6 +43,9 @@ from liftpy.primitives.levels import PARALLEL, Level, has_levels, level_of, misp
 from liftpy.primitives.map import array_of
 from liftpy.primitives.work import computes, is_layout, writable
 
+LOCAL_ALIGNMENT = 16
+"""The bytes to which arrays in local memory are aligned."""
+
 
 @dataclass
 class Demand:
@@ -52,6 +55,8 @@ class Demand:
     wrg: dict[int, list[Nat]] = field(default_factory=dict)
     lcl: dict[int, list[Nat]] = field(default_factory=dict)
     local: Nat = ZERO
+    local_arrays: int = 0
+    """The number of arrays in local memory, each of which is aligned."""
     private: Nat = ZERO
     scratch: tuple[FunCall, ...] = ()
     """The `toGlobal`s whose values belong to a single work-item."""
@@ -126,6 +131,7 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                     raise TypeRefused(message)
                 _check_storage(expr, (MapGlb, MapWrg), "toLocal")
                 found.local = found.local + store.stored_bytes(expr.type)
+                found.local_arrays += len(components(expr.type))
             case ToPrivate():
                 _check_storage(expr, PARALLEL, "toPrivate")
             case ReduceSeq() | ReduceSeqUnroll() as fun:

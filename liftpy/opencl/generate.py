@@ -20,12 +20,13 @@ from liftpy.ir.types import (
 )
 from liftpy.ir.walk import scalars_in, top_down
 from liftpy.kernels.chain import Chain, Result
+from liftpy.kernels.launch import LOCAL_ALIGNMENT
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import GlobalArray, arrays_of, figures, slots
-from liftpy.opencl.printer import Printer, whole_type, widest
+from liftpy.opencl.printer import Printer, whole_type
 from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
 from liftpy.opencl.storage import element_c, storage_helpers, units
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
@@ -192,25 +193,24 @@ def emit_kernel(code: LoopKernel) -> EmittedKernel:
 ID_CALLS = {"gid": "get_global_id", "wid": "get_group_id", "lid": "get_local_id"}
 
 
-def local_array(memory: Memory, longest: int) -> str:
-    """The declaration of an array in local memory, aligned to vectors of this length.
+def local_array(memory: Memory) -> str:
+    """The declaration of an array in local memory.
 
-    It is aligned to 16 bytes at least, so that a compiler can join loads of adjacent scalars.
+    It is aligned for vectors, and so that a compiler can join loads of adjacent scalars.
     """
-    scalar = memory.scalar
-    alignment = max(16, longest * SCALAR_BYTES[scalar.name])
-    array = f"__local {element_c(scalar)} {memory.name}[{units(scalar) * memory.length}]"
-    return f"{array} __attribute__((aligned({alignment})))"
+    length = units(memory.scalar) * memory.length
+    aligned = f"__attribute__((aligned({LOCAL_ALIGNMENT})))"
+    return f"__local {element_c(memory.scalar)} {memory.name}[{length}] {aligned}"
 
 
 def kernel_text(code: LoopKernel, printer: Printer) -> str:
     """The text of a kernel: its head, its ids, its local memory and its statements."""
-    kernel, longest = code.kernel, widest(code.block)
+    kernel = code.kernel
     lines = [
         f"  const {whole_type(count - 1)} {name} = {ID_CALLS[name[:-1]]}({name[-1]});"
         for name, count in code.ranges.items()
     ]
-    lines += [f"  {local_array(m, longest.get(m, 1))};" for m in code.locals]
+    lines += [f"  {local_array(m)};" for m in code.locals]
     lines += printer.lines()
     parameters = ", ".join(
         f"__global {'' if m.writable else 'const '}{element_c(m.scalar)}* restrict {m.name}"

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from liftpy.ir.nat import Nat, nat
-from liftpy.ir.types import FLOATS
+from liftpy.ir.types import FLOATS, SCALAR_BYTES
+from liftpy.kernels.launch import LOCAL_ALIGNMENT
 from liftpy.loops.tree import (
     All,
     Barrier,
@@ -62,14 +63,6 @@ def uses(block: Block) -> dict[Memory, set[tuple[int, int]]]:
     for cell in cells(block):
         if cell.memory.space == "private":
             found.setdefault(cell.memory, set()).add((int(cell.index), cell.width))
-    return found
-
-
-def widest(block: Block) -> dict[Memory, int]:
-    """For each local memory, the length of the longest aligned vectors."""
-    found: dict[Memory, int] = {}
-    for cell in filter(is_whole, cells(block)):
-        found[cell.memory] = max(cell.width, found.get(cell.memory, 1))
     return found
 
 
@@ -316,14 +309,17 @@ def element(memory: Memory, index: Nat) -> str:
 
 
 def is_whole(cell: Cell) -> bool:
-    """Whether a vector is aligned as its type is: in local memory, if its length divides the index.
+    """Whether a vector is accessed as one element of an array of vectors.
 
-    Arrays in local memory are aligned to their widest vectors, those in global memory as the user
-    allocated them. `vload` and `vstore` access the lanes of what is not aligned one by one on GPUs.
+    It is if its address is known to be aligned: in local memory, whose arrays are aligned to 16
+    bytes, if it has no more and its length divides the index. Others are accessed by `vload` and
+    `vstore`, which GPUs execute lane by lane.
     """
     memory, width = cell.memory, cell.width
-    aligned = memory.space == "local" and not is_split(memory.scalar)
-    return aligned and width > 1 and cell.index % width == 0
+    if memory.space != "local" or width == 1 or is_split(memory.scalar):
+        return False
+    size = width * SCALAR_BYTES[memory.scalar.name]
+    return size <= LOCAL_ALIGNMENT and cell.index % width == 0
 
 
 def whole_element(cell: Cell) -> str:
