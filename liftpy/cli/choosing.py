@@ -26,9 +26,11 @@ from liftpy.cli.options import (
 from liftpy.cli.points import spell
 from liftpy.cli.screen import say, show, show_json
 from liftpy.cli.spaces import asked_space
+from liftpy.constraints.device import PROFILE
 from liftpy.explore.choosing import WORDS, Choice, chosen
 from liftpy.explore.report.wording import in_bytes, in_energy
 from liftpy.traffic.energy_costs import EnergyCosts
+from liftpy.traffic.machine import kin_of
 
 OTHERS = 8
 """The most other candidates that are listed; `--json` has all of them."""
@@ -95,6 +97,9 @@ def choose(  # noqa: PLR0913  one parameter per option
         f"{choice.drawn:,} draws of stages ordered, {choice.considered} of them modelled, in "
         f"{choice.choosing:.1f} s, after {choice.deriving:.1f} s of deriving the space; nothing ran"
     )
+    kin, exact = kin_of(choice.device)
+    if kin is not None:
+        say(f"hardware as in {PROFILE}{kin.name}{'' if exact else ', the nearest class'}")
     if assumed := choice.hardware.assumed:
         say(f"assumed of the device: {', '.join(assumed)}")
 
@@ -119,7 +124,7 @@ def show_traffic(choice: Choice) -> None:
     )
     for name in ("kernel", "array", *levels, "written"):
         table.add_column(name, overflow="fold")
-    line = choice.hardware.cache_line
+    line = choice.hardware.sector
     for kernel in choice.best.modelled.kernels:
         for array, traffic in kernel.arrays.items():
             counts = (*traffic.served, traffic.stored)

@@ -39,7 +39,7 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
 from liftpy.files.writing import write_file
 from liftpy.ir.types import EXTENSIONS
-from liftpy.opencl.devices import device_notes, devices, find_device
+from liftpy.opencl.devices import device_notes, devices, find_device, other_reports
 from liftpy.traffic.machine import profile_of as profile_for
 
 VALUES_SHOWN = 12  # the most values of a size that are listed individually
@@ -141,7 +141,10 @@ def write_profile(name: str, output: Path | None, *, json: bool) -> None:
         )
     device = find_device(name)
     made = profile_for(device, datetime.now(UTC).date().isoformat())
-    text = text_of(made, [f"{device.label} {device.driver_version}".rstrip()])
+    remarks = [f"{device.label} {device.driver_version}".rstrip()]
+    if not device.profile:
+        remarks += [f"The driver also reports: {said}." for said in other_reports(device)]
+    text = text_of(made, remarks)
     if output is not None:
         write_file(output, text.encode())
         note(f"{output} is written; --device {PROFILE}./{output} reads it")

@@ -23,11 +23,18 @@ class Hardware:
     that the data of a kernel may fill. A unit waits for `outstanding_misses` cache lines at a time.
     `clock` is in MHz; `flops_per_cycle` are those of one unit, in f32. `micro_kernel` is the number
     of windows and of filters of the BLAS's inner kernel; it concerns `liftpy.traffic.slicing` only.
+    A launch takes `launch_ns`.
 
-    The last five concern GPUs only: `subgroup` work-items of a group execute together; a unit holds
-    at most `resident_items` work-items at a time, whose registers take at most `register_bytes`; it
-    loads or stores `load_bytes` in a cycle; memory transfers `memory_bandwidth` MB/s, in units of
-    10^6 bytes.
+    The rest concern GPUs only. `subgroup` work-items of a group execute together; a unit holds at
+    most `resident_items` work-items of `resident_groups` groups at a time, whose registers take at
+    most `register_bytes`, and whose local memory at most `unit_local_memory`; a work-item has at
+    most `item_register_bytes` of registers. A unit begins `instructions` of subgroups in a cycle.
+    It loads or stores `load_bytes` in a cycle, of at most `line_lookups` cache lines; lines whose
+    numbers have the same remainder by `line_lookups` are looked up one after the other. A value of
+    local memory or the first cache is there `load_latency` cycles later. A vector whose address is
+    not known to be a multiple of its size is loaded `unaligned_bytes` at a time. A cache fetches
+    `sector` bytes of a line at a time; memory transfers `memory_bandwidth` MB/s, in units of 10^6
+    bytes.
     """
 
     cache_sizes: tuple[int, ...]
@@ -40,11 +47,20 @@ class Hardware:
     flops_per_cycle: int
     clock: int
     micro_kernel: tuple[int, int]
+    launch_ns: int
     subgroup: int
     resident_items: int
     register_bytes: int
     load_bytes: int
     memory_bandwidth: int
+    resident_groups: int
+    unit_local_memory: int
+    item_register_bytes: int
+    instructions: int
+    line_lookups: int
+    load_latency: int
+    unaligned_bytes: int
+    sector: int
     sources: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
     @classmethod
@@ -78,7 +94,7 @@ class Hardware:
 FIGURES = tuple(f.name for f in fields(Hardware) if f.name != "sources")
 """The keys of a profile that describe hardware."""
 
-OF_GPUS = ("subgroup", "resident_items", "register_bytes", "load_bytes", "memory_bandwidth")
+OF_GPUS = FIGURES[FIGURES.index("subgroup") :]
 """The figures that only the model of a GPU uses."""
 
 EACH_CACHE = ("cache_sizes", "cache_units", "cache_latencies", "headroom")

@@ -36,6 +36,9 @@ SUFFIX, JSON = ".toml", ".json"
 TEXTS = ("name", "vendor", "type", "opencl_c")
 """The keys of a profile that are not limits: `key = "text"`."""
 
+SIMILAR = "similar"
+"""The key of a list of words, one of which is in the names of similar devices; optional."""
+
 NUMBERS = (
     "compute_units",
     "max_work_group_size",
@@ -65,13 +68,15 @@ Problem: TypeAlias = tuple[Span, str, str]
 class Profile:
     """The limits of a device, each with its source. `name` is what follows `profile:`.
 
-    `figures` are those of the hardware that the profile states.
+    `figures` are those of the hardware that the profile states. A device that has no profile and
+    whose name has one of the words `similar` is modelled by these figures (`traffic/machine.py`).
     """
 
     name: str
     device: Device
     sources: Mapping[str, str]
     figures: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    similar: tuple[str, ...] = ()
 
     @property
     def assumed(self) -> list[str]:
@@ -143,7 +148,8 @@ def read(text: str, name: str) -> Profile:
     texts = {key: data[key] for key in TEXTS}
     device = Device(platform="profile", driver_version="", profile=name, **texts, **limits)
     figures = {key: data[key]["value"] for key in FIGURES if key in data}
-    return Profile(name, device, {k: data[k]["source"] for k in (*LIMITS, *figures)}, figures)
+    sources = {k: data[k]["source"] for k in (*LIMITS, *figures)}
+    return Profile(name, device, sources, figures, tuple(data.get(SIMILAR, ())))
 
 
 def loaded(text: str, kind: str) -> dict[str, Any]:
@@ -165,7 +171,7 @@ def located(source: Source, message: str) -> tuple[str, Span]:
 def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what is wrong with a profile: where, what, and how to fix it."""
     for key in data:
-        if key not in (*TEXTS, *LIMITS, *FIGURES):
+        if key not in (*TEXTS, SIMILAR, *LIMITS, *FIGURES):
             near = difflib.get_close_matches(key, (*TEXTS, *LIMITS, *FIGURES), n=1)
             hint = f"did you mean `{near[0]}`?" if near else f"known limits: {', '.join(LIMITS)}"
             yield place_of(source, key), f"no limit is named `{key}`", hint
@@ -174,6 +180,9 @@ def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
             yield Span(0, 1), f"it has no `{key}`", f'write `{key} = "..."` at its beginning'
         elif not isinstance(data[key], str):
             yield place_of(source, key), f"`{key}` is not a string", f'write `{key} = "..."`'
+    if SIMILAR in data and not (fits(EXTENSIONS, data[SIMILAR]) and all(data[SIMILAR])):
+        why = f'write `{SIMILAR} = ["..."]`, words of the names of similar devices'
+        yield place_of(source, SIMILAR), f"`{SIMILAR}` is not a list of words", why
     if "type" in data and data["type"] not in get_args(Kind):
         what = f"`{data['type']}` is not a device type"
         yield place_of(source, "type"), what, f"it is one of {', '.join(get_args(Kind))}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import FIGURES
-from liftpy.constraints.profile import LIMITS, TEXTS, Profile, read
+from liftpy.constraints.profile import LIMITS, SIMILAR, TEXTS, Profile, read
 
 
 def text_of(profile: Profile, remarks: Sequence[str] = ()) -> str:
@@ -27,6 +27,7 @@ def text_of(profile: Profile, remarks: Sequence[str] = ()) -> str:
     values = {key: getattr(device, key) for key in LIMITS} | dict(profile.figures)
     lines = [f"# {remark}".rstrip() for remark in remarks]
     lines += ["", *(f"{key} = {toml(getattr(device, key))}" for key in TEXTS)]
+    lines += [f"{SIMILAR} = {toml(profile.similar)}"] if profile.similar else []
     for key in (*LIMITS, *FIGURES):
         if key in values:
             lines += ["", f"[{key}]", f"value = {toml(values[key])}"]

@@ -145,6 +145,7 @@ WORDS = {
     "operations": "operations",
     "loads": "loads from L1",
     "launches": "launches",
+    "latency": "waiting for results",
     "memory": "waiting for memory",
     "L2": "waiting for L2",
     "L3": "waiting for L3",

@@ -20,6 +20,12 @@ HOW_TO_GET_A_DEVICE = (
     "Debian's `pocl-opencl-icd` on other processors, or the driver of the GPU's vendor."
 )
 
+NVIDIA_ATTRIBUTES = "cl_nv_device_attribute_query"
+"""The extension of drivers that report attributes of NVIDIA's hardware."""
+
+REGISTER = 4
+"""Bytes of a register of a work-item."""
+
 
 @entry("lp.devices")
 def devices() -> tuple[Device, ...]:
@@ -81,6 +87,36 @@ def handle_of(device: Device) -> cl.Device:
             f"{device.driver_version}; it has: {here}. {HOW_TO_GET_A_DEVICE}"
         )
     return handle
+
+
+def reported_figures(device: Device) -> dict[str, int]:
+    """The figures of its hardware (`Hardware`) that a driver reports; none if it is not attached.
+
+    All of OpenCL's drivers report the clock and the cache line of a device, some as 0. NVIDIA's
+    report the size of a warp and the registers of a group; a unit has at least as many.
+    """
+    wanted = (device.fingerprint, device.ordinal)
+    handle = next((h for d, h in _found()[0] if (d.fingerprint, d.ordinal) == wanted), None)
+    return {} if handle is None else figures_of(handle)
+
+
+def figures_of(handle: cl.Device) -> dict[str, int]:
+    """The figures of hardware that the driver of a device reports."""
+    found = {"clock": handle.max_clock_frequency, "cache_line": handle.global_mem_cacheline_size}
+    if NVIDIA_ATTRIBUTES in handle.extensions.split():
+        found["subgroup"] = handle.warp_size_nv
+        found["register_bytes"] = REGISTER * handle.registers_per_block_nv
+    return {key: int(value) for key, value in found.items() if value > 0}
+
+
+def other_reports(device: Device) -> list[str]:
+    """What a driver reports of the hardware of an attached device beside limits and figures."""
+    handle = handle_of(device)
+    found = [f"its cache of global memory has {handle.global_mem_cache_size} bytes"]
+    if NVIDIA_ATTRIBUTES in handle.extensions.split():
+        major, minor = handle.compute_capability_major_nv, handle.compute_capability_minor_nv
+        found.append(f"its compute capability is {major}.{minor}")
+    return found
 
 
 @functools.cache

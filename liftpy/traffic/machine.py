@@ -8,14 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from liftpy.constraints.device import Device
+from liftpy.constraints.device import PROFILE, Device
 from liftpy.constraints.hardware import FIGURES, OF_GPUS, Hardware
-from liftpy.constraints.profile import Profile, profile
+from liftpy.constraints.profile import Profile, profile, profiles
 from liftpy.constraints.profile_text import reported
+from liftpy.opencl.devices import reported_figures
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
 PROCESSOR = Path("/proc/cpuinfo")
+
+WORD = 4
+"""Bytes of an f32."""
+
+WIDEST = 16 * WORD
+"""Bytes of the widest vector."""
 
 PIPES = 2
 """The vector units that compute multiply-adds, of a processor whose profile does not say more."""
@@ -24,37 +31,96 @@ PIPES = 2
 def hardware_of(device: Device) -> Hardware:
     """The hardware of a device, each figure with its source.
 
-    What neither its profile nor, for a processor of this machine, the operating system states is
-    assumed.
+    It is what the device's own profile states or, if it is attached, what its driver or the
+    operating system does; then what the profile of its model or class states (`kin_of`); the rest
+    is assumed.
     """
     values, sources = assumed(device)
-    if device.profile:
-        known = profile(device.profile)
-        found: Mapping[str, Any] = known.figures
-        said: Mapping[str, str] = known.sources
-    elif device.type == "CPU":
-        found, said = of_this_machine()
-    else:
-        found, said = {}, {}
+    found, said = stated(device)
     many = len(found.get("cache_sizes", values["cache_sizes"]))
     for key in FIGURES:
         if key in found:
             values[key], sources[key] = found[key], said[key]
         elif key in ("cache_units", "cache_latencies", "headroom"):
             values[key] = for_caches(values[key], many)
+    values |= {k: v for k, v in following(values).items() if k not in found}
     return Hardware.of(values, sources)
+
+
+def stated(device: Device) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """The figures of a device that something states, and what states each."""
+    if device.type == "CPU" and not device.profile:
+        return of_this_machine()
+    if device.profile:
+        own = profile(device.profile)
+        found, said = dict(own.figures), dict(own.sources)
+    else:
+        found = dict[str, Any](reported_figures(device))
+        said = dict.fromkeys(found, f"reported by the driver {device.driver_version}")
+    kin, exact = kin_of(device)
+    if kin is None:
+        return found, said
+    for key, value in kin.figures.items():
+        if key not in found:
+            words = f"of {PROFILE}{kin.name}: {kin.sources[key]}"
+            said[key] = words if exact else f"assumed: the nearest class, {words}"
+            units = {kin.device.compute_units: device.compute_units}
+            shares = key == "cache_units"
+            found[key] = [units.get(n, n) for n in value] if shares else value
+    return found, said
+
+
+def kin_of(device: Device) -> tuple[Profile | None, bool]:
+    """The shipped profile of the model of a GPU, or that of the nearest class.
+
+    It is the one whose name, or the name of a similar model, is the longest in that of the device.
+    The second result says whether it is a model: the name of a vendor stands for all of its
+    devices.
+    """
+    known = profiles()
+    if device.type != "GPU" or any(p.name == device.profile for p in known):
+        return None, False
+    words = f"{device.platform} {device.name}".casefold()
+    fitting = [
+        (len(name), p.device.name == name and name not in p.similar, p)
+        for p in known
+        for name in dict.fromkeys((p.device.name, *p.similar))
+        if p.device.type == "GPU" and name.casefold() in words
+    ]
+    if not fitting:
+        return None, False
+    _, exact, kin = max(fitting, key=lambda fit: fit[:2])
+    return kin, exact
 
 
 def profile_of(device: Device, day: str) -> Profile:
     """A device as a profile; the driver of an attached one was asked on this day.
 
-    It has the limits that the driver reports and, for a processor of this machine, what the
-    operating system states of its hardware. A device that is known by its profile has that.
+    It has the limits and the figures of hardware that the driver reports; those of a processor of
+    this machine are from the operating system. A device that is known by its profile has that.
     """
     if device.profile:
         return profile(device.profile)
-    figures, sources = of_this_machine() if device.type == "CPU" else ({}, {})
-    return reported(device, day, figures, sources)
+    if device.type == "CPU":
+        return reported(device, day, *of_this_machine())
+    figures = reported_figures(device)
+    by_driver = f"reported by the driver {device.driver_version}"
+    return reported(device, day, figures, dict.fromkeys(figures, by_driver))
+
+
+def following(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Assumed figures of a GPU that follow from others.
+
+    Operations and loads begin side by side; a load from the first cache takes whole lines, one
+    after the other unless more than one fits into what is loaded in a cycle.
+    """
+    lanes = WORD * values["subgroup"]
+    computed = values["flops_per_cycle"] * WORD // 2
+    return {
+        "instructions": max(1, computed // lanes) + max(1, values["load_bytes"] // lanes),
+        "line_lookups": max(1, values["load_bytes"] // values["cache_line"]),
+        "sector": values["cache_line"],
+    }
 
 
 def for_caches(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:
@@ -82,6 +148,7 @@ def assumed(device: Device) -> tuple[dict[str, Any], dict[str, str]]:
             "register_bytes": 4 * width * (32 if width >= 16 else 16),
             "load_bytes": 2 * 4 * width,
             "memory_bandwidth": 20000,
+            "load_latency": 4,
         }
     else:
         values = {
@@ -98,7 +165,16 @@ def assumed(device: Device) -> tuple[dict[str, Any], dict[str, str]]:
             "register_bytes": 256 << 10,
             "load_bytes": 128,
             "memory_bandwidth": 100_000,
+            "load_latency": 30,
         }
+    values |= {
+        "resident_groups": values["resident_items"],
+        "unit_local_memory": device.local_memory,
+        "item_register_bytes": device.private_memory,
+        "unaligned_bytes": WIDEST,
+        "launch_ns": 5000,
+    }
+    values |= following(values)
     values |= {"headroom": (0.9,) * len(values["cache_sizes"]), "micro_kernel": (16, 24)}
     kind = "processor" if device.type == "CPU" else "GPU"
     sources = dict.fromkeys(values, f"assumed: usual for a {kind}")

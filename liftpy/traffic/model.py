@@ -15,8 +15,9 @@ from liftpy.traffic.reuse import Traffic
 LATENCY = 4
 """Cycles from a multiply-add to the next one that uses its result; assumed."""
 
-LAUNCH = 5.0
-"""Microseconds that a launch takes; assumed."""
+
+LATENCY_PART = "latency"
+"""The part of the time of groups that wait for results, and have no others beside them."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class ModelledKernel:
     move `moved` bytes.
     `waiting` has the cycles that a unit waits for each level after the first cache. If
     `overlapped`, other work-items compute while some wait. `resident` work-items are on a unit at a
-    time, and `used` is the part of the lanes of their subgroups that has a work-item.
+    time, and `used` is the part of the lanes of their subgroups that has a work-item. `alone` are
+    the cycles in which they execute one after the other, each with its waiting for results.
     """
 
     name: str
@@ -41,11 +43,12 @@ class ModelledKernel:
     overlapped: bool = False
     resident: int = 1
     used: float = 1.0
+    alone: float = 0.0
 
     @property
     def cycles(self) -> float:
         """The cycles of one unit."""
-        busy = max(self.operations, self.loads)
+        busy = max(self.operations, self.loads, self.alone)
         return max(busy, *self.waiting) if self.overlapped else busy + sum(self.waiting)
 
     def spent(self, levels: Sequence[str]) -> dict[str, float]:
@@ -57,6 +60,7 @@ class ModelledKernel:
         parts = {busy: max(self.operations, self.loads)}
         parts |= dict(zip(levels, self.waiting, strict=True))
         if self.overlapped:
+            parts[LATENCY_PART] = self.alone
             longest = max(parts, key=lambda part: parts[part])
             return {longest: parts[longest]}
         return parts
@@ -82,7 +86,7 @@ class Modelled:
 
     def time(self, kernel: ModelledKernel) -> float:
         """The modelled milliseconds of one kernel."""
-        return kernel.cycles / (1000 * self.hardware.clock) + LAUNCH / 1000
+        return kernel.cycles / (1000 * self.hardware.clock) + self.hardware.launch_ns / 1e6
 
     @property
     def parts(self) -> dict[str, float]:
@@ -90,17 +94,18 @@ class Modelled:
 
         Computing is called `operations` or `loads`, by which of the two takes longer in a kernel.
         """
-        found = dict.fromkeys(("operations", "loads", *self.hardware.levels[1:], "launches"), 0.0)
+        names = ("operations", "loads", LATENCY_PART, *self.hardware.levels[1:], "launches")
+        found = dict.fromkeys(names, 0.0)
         for kernel in self.kernels:
             for part, cycles in kernel.spent(self.hardware.levels[1:]).items():
                 found[part] += cycles / (1000 * self.hardware.clock)
-            found["launches"] += LAUNCH / 1000
+            found["launches"] += self.hardware.launch_ns / 1e6
         return found
 
     @property
     def bytes(self) -> dict[str, int]:
         """The bytes that each level after the first cache serves, and those written to memory."""
-        line = self.hardware.cache_line
+        line = self.hardware.sector
         found = dict.fromkeys((*self.hardware.levels[1:], "written"), 0)
         for kernel in self.kernels:
             traffic = kernel.traffic
@@ -136,7 +141,7 @@ class Modelled:
                         array: dict(
                             zip(
                                 (*self.hardware.levels[1:], "written"),
-                                (n * self.hardware.cache_line for n in (*t.served, t.stored)),
+                                (n * self.hardware.sector for n in (*t.served, t.stored)),
                                 strict=True,
                             )
                         )

@@ -13,6 +13,7 @@ import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE, PROFILE, fits
 from liftpy.constraints.hardware import FIGURES
 from liftpy.constraints.profile import FOLDER, LIMITS, profile, profiles, read
+from liftpy.constraints.profile_text import text_of
 from liftpy.errors import DeviceRefused, LiftError, SyntaxRefused, UnknownName
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
@@ -32,6 +33,7 @@ KNOWN = [
     "mali-g76",
     "mali-g78",
     "nvidia-ampere",
+    "nvidia-hopper",
     "power10",
     "powervr-rogue",
     "xeon-silver-4208",
@@ -57,15 +59,28 @@ OF_PROCESSORS = {
     "outstanding_misses",
     "vector_registers",
     "micro_kernel",
+    "launch_ns",
 }
-"""The figures that the profile of a GPU leaves to the model."""
+"""The figures that the profile of a GPU may leave to the model."""
+
+OF_SOME_GPUS = {
+    "resident_groups",
+    "unit_local_memory",
+    "item_register_bytes",
+    "instructions",
+    "line_lookups",
+    "load_latency",
+    "unaligned_bytes",
+    "sector",
+}
+"""Further ones, which follow from the others if nothing else is known."""
 
 
 @pytest.mark.parametrize("name", [p.name for p in profiles() if p.device.type == "GPU"])
 def test_a_gpu_states_what_its_model_uses(name):
     found = profile(name)
     has = found.figures
-    assert has.keys() == set(FIGURES) - OF_PROCESSORS
+    assert has.keys() >= set(FIGURES) - OF_PROCESSORS - OF_SOME_GPUS
     assert sorted(has["cache_sizes"]) == list(has["cache_sizes"])
     assert 1 <= has["cache_units"][0] <= has["cache_units"][-1] == found.device.compute_units
     assert has["resident_items"] % has["subgroup"] == 0
@@ -81,6 +96,7 @@ def test_a_gpu_states_what_its_model_uses(name):
         ("mali-g710", "ARM Platform: Mali-G710 r0p0"),
         ("powervr-rogue", "PowerVR: PowerVR B-Series BXE-4-32"),
         ("nvidia-ampere", "NVIDIA CUDA: NVIDIA GeForce RTX 3090"),
+        ("nvidia-hopper", "NVIDIA CUDA: NVIDIA H100 80GB HBM3"),
         ("amd-rdna2", "AMD Accelerated Parallel Processing: gfx1030"),
         ("intel-xe", "Intel(R) OpenCL Graphics: Intel(R) Iris(R) Xe Graphics"),
     ],
@@ -179,6 +195,8 @@ WRONG = {
     "a name that is missing": ('name = "Mali-G72"\n', ""),
     "a name that is a number": ('name = "Mali-G72"', "name = 72"),
     "nothing": (TEXT, ""),
+    "similar devices that are no list": ('type = "GPU"\n', 'type = "GPU"\nsimilar = "Mali"\n'),
+    "a similar device without a name": ('type = "GPU"\n', 'type = "GPU"\nsimilar = [""]\n'),
     "brackets in brackets": (TEXT, f"name = {'[' * 5000}{']' * 5000}"),
     "tables in tables": ("value = 384\n", f"value{'.a' * 5000} = 1\n"),
     "a number of 5000 digits": ("value = 384\n", f"value = {'1' * 5000}\n"),
@@ -205,6 +223,12 @@ def test_a_profile_that_is_not_there_is_refused_with_those_there_are(golden, nam
     with pytest.raises(UnknownName) as refusal:
         profile(name)
     golden(str(refusal.value))
+
+
+def test_a_copy_of_a_profile_names_the_same_similar_devices():
+    found = profile("nvidia-hopper")
+    assert found.similar == ("NVIDIA GH200", "NVIDIA H20", "NVIDIA H200", "NVIDIA H800")
+    assert read(text_of(found), found.name) == found
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path):
