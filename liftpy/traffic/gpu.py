@@ -13,24 +13,30 @@ neighbouring groups run on different units at the same time.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import Hardware
 from liftpy.ir.types import size_bytes
 from liftpy.loops.lower import LoopKernel
+from liftpy.loops.tree import Barrier, Block, Cell, For
+from liftpy.opencl.printer import is_whole
 from liftpy.traffic.model import LATENCY, ModelledKernel
 from liftpy.traffic.nest import Access, Axis, Loop, Nest
-from liftpy.traffic.reading import Counts, Reader
-from liftpy.traffic.reuse import by_array, warm
-from liftpy.traffic.subgroups import WORD, addresses, lanes, lines_of, rounds_of
+from liftpy.traffic.reading import Counts, Place, Reader
+from liftpy.traffic.reuse import Traffic, by_array, warm
+from liftpy.traffic.subgroups import WORD, WorkItem, addresses, lanes, lines_of, rounds_of
 
 OPERANDS = 64
 """Bytes of registers of a work-item beside its private memory; assumed."""
 
 IN_FLIGHT = 4
 """Loads of a subgroup that may be under way at a time; assumed."""
+
+UNROLLED = 4
+"""Iterations of a loop that are executed together; NVIDIA's driver 580.159.04 does so."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,11 @@ class Residency:
         return self.groups * -(-self.group // self.subgroup)
 
     @property
+    def turns(self) -> int:
+        """How many times a unit begins as many groups as it has at once."""
+        return -(-self.groups // self.at_once)
+
+    @property
     def used(self) -> float:
         """The part of the lanes that has a work-item."""
         return self.groups * self.group / (self.subgroups * self.subgroup)
@@ -64,19 +75,20 @@ class Residency:
 
 
 def residency_of(code: LoopKernel, device: Device, hardware: Hardware) -> Residency:
-    """The placement of a kernel: registers, local memory and the unit's limit bound it."""
+    """The placement of a kernel: registers, local memory and the unit's limits bound it."""
     items = math.prod(code.global_size)
     grouped = code.kernel.demand.groups
     group = math.prod(code.local_size) if grouped else min(hardware.subgroup, items)
     groups = -(-items // group)
     units = min(max(device.compute_units, 1), groups)
     own = max(1, int(code.kernel.demand.private)) + OPERANDS
+    own = min(own, hardware.item_register_bytes)
     most = min(hardware.resident_items, hardware.register_bytes // own)
     padded = -(-group // hardware.subgroup) * hardware.subgroup
-    at_once = max(1, most // padded)
+    at_once = max(1, min(most // padded, hardware.resident_groups))
     if code.locals:
         local = sum(m.length * size_bytes(m.scalar).value({}) for m in code.locals)
-        at_once = min(at_once, max(1, device.local_memory // max(1, local)))
+        at_once = min(at_once, max(1, hardware.unit_local_memory // max(1, local)))
     mine = -(-groups // units)
     return Residency(units, group, mine, min(at_once, mine), hardware.subgroup)
 
@@ -92,22 +104,10 @@ def kernel_on_gpu(code: LoopKernel, device: Device, hardware: Hardware) -> Model
     cold = by_array(body, hardware, shares)
     held = sum(size_bytes(p.type).value({}) for p in code.kernel.buffers)
     arrays = {array: warm(t, held, hardware, placed.units) for array, t in cold.items()}
-    operations = computing(reader.counts, code, placed, hardware)
     issued, loads = loading(reader.counts, code, placed, hardware)
-    inflight = min(
-        hardware.outstanding_misses,
-        IN_FLIGHT * max(1, -(-placed.resident // hardware.subgroup)),
-    )
-    waiting: list[float] = []
-    for k, latency in enumerate(hardware.cache_latencies):
-        lines = sum(t.served[k] for t in arrays.values())
-        if k == len(hardware.cache_latencies) - 1:
-            lines += sum(t.stored for t in arrays.values())
-            bytes_per_cycle = hardware.memory_bandwidth / hardware.clock
-            transferred = lines * hardware.cache_line / bytes_per_cycle
-        else:
-            transferred = 0.0
-        waiting.append(max(lines * latency / placed.units / inflight, transferred))
+    operations = computing(reader.counts, code, placed, hardware, issued)
+    alone = waited(reader, arrays, placed, hardware) * placed.turns
+    alone += (operations + loads) / placed.at_once
     return ModelledKernel(
         code.name,
         arrays,
@@ -115,50 +115,162 @@ def kernel_on_gpu(code: LoopKernel, device: Device, hardware: Hardware) -> Model
         reader.counts.moved * math.prod(code.global_size),
         operations,
         loads,
-        tuple(waiting),
+        tuple(transferring(arrays, placed, hardware)),
         placed.units,
         overlapped=True,
         resident=placed.resident,
         used=placed.used,
+        alone=alone,
     )
 
 
-def computing(counts: Counts, code: LoopKernel, placed: Residency, hardware: Hardware) -> float:
-    """The cycles of a unit's operations, in which the lanes of vectors are computed one by one.
+def transferring(
+    arrays: Mapping[str, Traffic], placed: Residency, hardware: Hardware
+) -> Iterator[float]:
+    """The cycles in which each level after the first cache transfers what a unit needs of it.
 
-    Too few work-items and independent sums leave the pipes idle.
+    So many bytes are under way at a time that lines of `outstanding_misses` hold; a subgroup has
+    few loads under way.
+    """
+    inflight = min(
+        hardware.outstanding_misses,
+        IN_FLIGHT * max(1, -(-placed.resident // hardware.subgroup)),
+    )
+    *_, memory = range(len(hardware.cache_latencies))
+    for k, latency in enumerate(hardware.cache_latencies):
+        sectors = sum(t.served[k] + (t.stored if k == memory else 0) for t in arrays.values())
+        transferred = sectors * hardware.sector
+        cycles = transferred / hardware.cache_line * latency / placed.units / inflight
+        if k == memory:
+            cycles = max(cycles, transferred * hardware.clock / hardware.memory_bandwidth)
+        yield cycles
+
+
+def computing(
+    counts: Counts, code: LoopKernel, placed: Residency, hardware: Hardware, issued: float
+) -> float:
+    """The cycles in which a unit begins its instructions; lanes of vectors are computed in turn.
+
+    Too few work-items and independent sums leave the pipes idle. `issued` are loads and stores.
     """
     lanes_in_a_cycle = max(1.0, hardware.flops_per_cycle / 2)
     each = sum(width * count for width, count in counts.operations.items())
-    total = each * placed.subgroups * placed.subgroup
+    operations = each * placed.subgroups
     sums = max(1, int(code.kernel.demand.private) // WORD)
     idle = LATENCY * lanes_in_a_cycle / (placed.resident * sums)
-    return total / lanes_in_a_cycle * max(1.0, idle)
+    cycles = operations * placed.subgroup / lanes_in_a_cycle * max(1.0, idle)
+    subgroups = -(-placed.resident // placed.subgroup)  # each begins one in a cycle
+    return max(cycles, (operations + issued) / min(hardware.instructions, subgroups))
 
 
 def loading(
     counts: Counts, code: LoopKernel, placed: Residency, hardware: Hardware
 ) -> tuple[float, float]:
-    """The loads and stores of a unit, each of a subgroup, and the cycles that they take."""
-    grouped = code.kernel.demand.groups
-    shape = code.local_size if grouped else code.global_size
-    prefix = "lid" if grouped else "gid"
-    items = [*lanes(shape, min(placed.group, hardware.subgroup), prefix)]
+    """The loads and stores of a unit, each of a subgroup, and the cycles that they take.
+
+    Sums for which a work-item has no registers are loaded and stored at each operation.
+    """
+    items = [*first_items(code, placed)]
     issued = cycles = 0.0
-    for cell, shifts, _, loops, times in counts.cells:
-        size = size_bytes(cell.type).value({})
-        width = cell.width * size
-        starts = addresses(cell, loops, items)
-        for shift in shifts:
-            shifted = [start + size * shift for start in starts]
-            if cell.memory.space == "local":
-                rounds = float(rounds_of(shifted, width, hardware.load_bytes // WORD or 1))
-            else:
-                lines = lines_of(shifted, width, hardware.cache_line)
-                rounds = max(1.0, lines * hardware.cache_line / hardware.load_bytes)
-            issued += times * placed.subgroups
-            cycles += times * placed.subgroups * rounds
-    return issued, cycles
+    for place in counts.cells:
+        starts = addresses(place.cell, place.loops, items)
+        size = size_bytes(place.cell.type).value({})
+        for shift in place.shifts:
+            for at, width in pieces_of(place.cell, shift, hardware):
+                shifted = [start + size * shift + at for start in starts]
+                executed = place.times * placed.subgroups
+                issued += executed
+                cycles += executed * cycles_of(place.cell, shifted, width, hardware)
+    held = max(1, int(code.kernel.demand.private))
+    spilled = max(0.0, 1 - max(0, hardware.item_register_bytes - OPERANDS) / held)
+    each = sum(width * count for width, count in counts.operations.items())
+    again = 2 * spilled * each * placed.subgroups
+    return issued + again, cycles + again
+
+
+def first_items(code: LoopKernel, placed: Residency) -> Iterator[WorkItem]:
+    """The work-items of the first subgroup."""
+    grouped = code.kernel.demand.groups
+    shape, prefix = (code.local_size, "lid") if grouped else (code.global_size, "gid")
+    return lanes(shape, min(placed.group, placed.subgroup), prefix)
+
+
+def pieces_of(cell: Cell, shift: int, hardware: Hardware) -> Iterator[tuple[int, int]]:
+    """The loads or stores that a work-item makes of an access: where each begins, and its bytes.
+
+    The access is `shift` elements behind the cell.
+    """
+    size = size_bytes(cell.type).value({})
+    width = cell.width * size
+    whole = is_whole(cell) and shift % cell.width == 0
+    part = width if whole else min(width, max(hardware.unaligned_bytes, size))
+    return ((at, min(part, width - at)) for at in range(0, width, part))
+
+
+def cycles_of(cell: Cell, starts: Sequence[int], width: int, hardware: Hardware) -> float:
+    """The cycles that a load or store of a subgroup takes, of `width` bytes from each address.
+
+    In local memory, the busiest bank bounds it; otherwise the lines that are looked up one after
+    the other, and the sectors that are transferred.
+    """
+    if not starts:
+        return 1.0
+    if cell.memory.space == "local":
+        return float(rounds_of(starts, width, hardware.load_bytes // WORD or 1))
+    sectors = lines_of(starts, width, hardware.sector)
+    lookups = rounds_of(starts, width, hardware.line_lookups, hardware.cache_line)
+    return max(1.0, lookups, sectors * hardware.sector / hardware.load_bytes)
+
+
+def waited(
+    reader: Reader, arrays: Mapping[str, Traffic], placed: Residency, hardware: Hardware
+) -> float:
+    """The cycles that a subgroup waits for what it loads, if no other has anything to do.
+
+    Loads of one block are under way together, and so are those of several iterations of an
+    innermost loop, which drivers unroll. What the first cache does not have takes longer.
+    """
+    subgroups = placed.units * placed.subgroups
+    loads = [place for place in reader.counts.cells if not place.stores]
+    requests: dict[str, float] = {}
+    blocks: dict[tuple[For, ...], list[Place]] = {}
+    for place in loads:
+        name = place.cell.memory.name
+        many = place.times * len(place.shifts) * subgroups
+        requests[name] = requests.get(name, 0.0) + many
+        blocks.setdefault(place.loops, []).append(place)
+    cycles = 0.0
+    for loops, places in blocks.items():
+        latency = float(hardware.load_latency)
+        for k, more in enumerate(hardware.cache_latencies):
+            missed = sum(
+                len(place.shifts) * arrays[name].served[k] / requests[name]
+                for place in places
+                if (name := place.cell.memory.name) in arrays
+            )
+            latency += more * min(1.0, missed)
+        together = unrolled(loops[-1], reader.regular) if loops else 1
+        cycles += max(place.times for place in places) * latency / together
+    return cycles
+
+
+def unrolled(loop: For, regular: AbstractSet[str]) -> int:
+    """How many iterations of a loop a driver's compiler executes together.
+
+    These are those of an innermost loop whose number of iterations is the same for all work-items.
+    """
+    if not (isinstance(loop.first, int) and is_straight(loop.body, regular)):
+        return 1
+    return max(1, min(UNROLLED, -(-(loop.bound - loop.first) // loop.step)))
+
+
+def is_straight(block: Block, regular: AbstractSet[str]) -> bool:
+    """Whether a block has no barrier, and no loops but those that stand for their iterations."""
+    return not any(
+        isinstance(s, Barrier)
+        or (isinstance(s, For) and not (s.counter in regular and is_straight(s.body, regular)))
+        for s in block
+    )
 
 
 def axes_of(

@@ -199,7 +199,10 @@ class Reader:
         trips = max(1, -(-(s.bound - begin) // s.step))
         axis = f"{s.counter} {len(around)}"
         mine = Axis(axis, trips, s.step)
-        digits = (mine,) if isinstance(s.first, int) else (mine, *names.get(s.first, ()))
+        ids = () if isinstance(s.first, int) else names.get(s.first, ())
+        if len(ids) == 1:  # those beyond the bound execute no iteration
+            ids = (replace(ids[0], trips=min(ids[0].trips, s.bound)),)
+        digits = (mine, *ids)
         inner = {**names, s.counter: digits}
         self.loops = (*self.loops, s)
         body = self.block(s.body, inner, (*around, (axis, trips)))

@@ -25,24 +25,33 @@ from liftpy.traffic.nest import Access, Axes, Loop, Nest, accesses_in
 class Reuse:
     """The lines that each array of a nest fetches into a cache, for caches of any size.
 
-    `around` are the axes of compute units that share the cache and run the nest side by side: they
-    vary in each of its steps.
+    If lines have sectors, of `sector` bytes, a cache fetches only the sectors that are touched, and
+    these are what is counted; a line takes room for all of its sectors. `around` are the axes of
+    compute units that share the cache and run the nest side by side: they vary in each of its
+    steps.
     """
 
     nest: tuple[Nest, ...]
     line: int
     around: frozenset[str] = frozenset()
+    sector: int = 0
     _sizes: dict[int, int] = field(default_factory=dict[int, int])
 
     def fetched(self, room: int) -> dict[str, int]:
-        """For each array, the lines that are fetched into a cache with room for so many bytes."""
+        """For each array, the lines that are fetched into a cache with room for so many bytes.
+
+        If lines have sectors, their sectors.
+        """
         arrays = dict.fromkeys(access.array for access in accesses_in(self.nest))
         return {array: self._in_body(self.nest, array, room, frozenset()) for array in arrays}
 
     def distinct(self, accesses: Sequence[Access], varying: Axes) -> int:
-        """The distinct lines of accesses to one array; equal addresses are counted once."""
+        """The distinct sectors of accesses to one array; equal addresses are counted once."""
+        return self._distinct(accesses, varying, self.sector or self.line)
+
+    def _distinct(self, accesses: Sequence[Access], varying: Axes, unit: int) -> int:
         varying = varying | self.around
-        return max((access.lines(varying, self.line) for access in accesses), default=0)
+        return max((access.lines(varying, unit) for access in accesses), default=0)
 
     def size(self, loop: Loop) -> int:
         """The bytes that one iteration of a loop touches."""
@@ -54,7 +63,8 @@ class Reuse:
         by_array: dict[str, list[Access]] = {}
         for access in accesses:
             by_array.setdefault(access.array, []).append(access)
-        return self.line * sum(self.distinct(mine, varying) for mine in by_array.values())
+        lines = (self._distinct(mine, varying, self.line) for mine in by_array.values())
+        return self.line * sum(lines)
 
     def _in_loop(self, loop: Loop, array: str, room: int) -> int:
         if self._between(loop, array) <= room:
@@ -93,9 +103,10 @@ class Reuse:
 
 @dataclass(frozen=True)
 class Traffic:
-    """The lines that each level serves to a nest: one number for each cache after the first.
+    """The sectors that each level serves to a nest: one number for each cache after the first.
 
-    The last is memory's. `stored` are the lines that are written back to memory.
+    The last is memory's. `stored` are the sectors that are written back to memory. A line without
+    sectors is one.
     """
 
     served: tuple[int, ...]
@@ -116,7 +127,8 @@ def by_array(
     """
     many = math.prod(count for _, count in units)
     axes = frozenset(axis for axis, _ in units)
-    alone, together = (Reuse(nest, hardware.cache_line, around) for around in (frozenset(), axes))
+    line, sector = hardware.cache_line, hardware.sector
+    alone, together = (Reuse(nest, line, around, sector) for around in (frozenset(), axes))
     fetched: list[dict[str, int]] = []
     for k, sharing in enumerate(hardware.cache_units):
         room = hardware.room(k)

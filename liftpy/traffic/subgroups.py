@@ -7,6 +7,7 @@ way than by adding a multiple of it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from liftpy.ir.types import size_bytes
@@ -50,14 +51,18 @@ def lanes(shape: Sequence[int], many: int, prefix: str) -> Iterator[WorkItem]:
 
 
 def addresses(cell: Cell, loops: Sequence[For], items: Sequence[WorkItem]) -> list[int]:
-    """The byte at which the access of each work-item begins, in the first iteration of loops."""
+    """The byte at which the access of each work-item begins, in the first iteration of loops.
+
+    Work-items whose ids are beyond a loop's bound execute no iteration.
+    """
     size = size_bytes(cell.type).value({})
     found: list[int] = []
     for item in items:
         at = WorkItem(item, item.number)
         for loop in loops:
             at[loop.counter] = loop.first if isinstance(loop.first, int) else at[loop.first]
-        found.append(cell.index.value(at) * size)
+        if all(at[loop.counter] < loop.bound for loop in loops):
+            found.append(cell.index.value(at) * size)
     return found
 
 
@@ -70,14 +75,14 @@ def lines_of(starts: Sequence[int], width: int, line: int) -> int:
     return len({k for a in starts for k in range(a // line, (a + width - 1) // line + 1)})
 
 
-def rounds_of(starts: Sequence[int], width: int, banks: int) -> int:
-    """How many times the busiest bank of local memory is read: its distinct words.
+def rounds_of(starts: Sequence[int], width: int, banks: int, unit: int = WORD) -> int:
+    """How many times the busiest of `banks` is read: its distinct units of `unit` bytes.
+
+    Banks of local memory have words; sets of the first cache have lines.
 
     >>> rounds_of(range(0, 128, 4), 4, 32), rounds_of(range(0, 4096, 128), 4, 32)
     (1, 32)
     """
-    words = {k for a in starts for k in range(a // WORD, (a + width - 1) // WORD + 1)}
-    counts = [0] * banks
-    for word in words:
-        counts[word % banks] += 1
-    return max(counts, default=0)
+    units = {k for a in starts for k in range(a // unit, (a + width - 1) // unit + 1)}
+    counts = Counter(number % banks for number in units)
+    return max(counts.values(), default=0)

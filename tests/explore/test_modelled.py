@@ -13,7 +13,7 @@ from liftpy.opencl.devices import find_device
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.time import modelled
 
-PROGRAM = lp.workload("matmul/32x48x24")
+PROGRAM = lp.workload("matmul/64x96x48")
 DEVICE = "profile:mali-g72"
 ASKED = {"samples": 12, "device": DEVICE, "modelled": True, "search": "random"}
 

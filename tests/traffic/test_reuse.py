@@ -224,3 +224,15 @@ def test_stores_are_written_back():
     past = by_array((Loop("i", 9, (streamed,)),), HARDWARE)["c"]
     assert past == Traffic((0, 0, 0), 9)
     assert [*accesses_in((Loop("i", 9, (streamed,)),))] == [streamed]
+
+
+def test_only_the_sectors_that_are_touched_are_fetched():
+    """Eight rows, 4 KiB apart: a sector of each fits where a line of each takes room."""
+    column = Access("a", (axis("i", 8, 4096), axis("k", 4, 4)), 4)
+    nest = (Loop("t", 3, (Loop("k", 4, (Loop("i", 8, (column,)),)),)),)
+    whole, parts = Reuse(nest, 128), Reuse(nest, 128, sector=32)
+    assert (whole.fetched(1024), parts.fetched(1024)) == ({"a": 8}, {"a": 8})
+    assert whole.fetched(512) == parts.fetched(512) == {"a": 3 * 4 * 8}  # eight lines do not fit
+    wide = (Loop("i", 8, (replace(column, width=64),)),)
+    assert Reuse(wide, 128).fetched(1024) == {"a": 8}
+    assert Reuse(wide, 128, sector=32).fetched(1024) == {"a": 2 * 8}
