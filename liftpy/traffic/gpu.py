@@ -59,6 +59,11 @@ class Residency:
         return self.groups * -(-self.group // self.subgroup)
 
     @property
+    def beside(self) -> int:
+        """The number of subgroups that are on a unit at a time."""
+        return self.at_once * -(-self.group // self.subgroup)
+
+    @property
     def turns(self) -> int:
         """How many times a unit begins as many groups as it has at once."""
         return -(-self.groups // self.at_once)
@@ -134,7 +139,7 @@ def transferring(
     """
     inflight = min(
         hardware.outstanding_misses,
-        IN_FLIGHT * max(1, -(-placed.resident // hardware.subgroup)),
+        IN_FLIGHT * placed.beside,
     )
     *_, memory = range(len(hardware.cache_latencies))
     for k, latency in enumerate(hardware.cache_latencies):
@@ -157,10 +162,12 @@ def computing(
     each = sum(width * count for width, count in counts.operations.items())
     operations = each * placed.subgroups
     sums = max(1, int(code.kernel.demand.private) // WORD)
-    idle = LATENCY * lanes_in_a_cycle / (placed.resident * sums)
+    idle = LATENCY * lanes_in_a_cycle / (placed.beside * placed.subgroup * sums)
     cycles = operations * placed.subgroup / lanes_in_a_cycle * max(1.0, idle)
-    subgroups = -(-placed.resident // placed.subgroup)  # each begins one in a cycle
-    return max(cycles, (operations + issued) / min(hardware.instructions, subgroups))
+    turns = -(
+        -placed.beside // hardware.instructions
+    )  # of a scheduler, which begins one in a cycle
+    return max(cycles, (operations + issued) / placed.beside * turns)
 
 
 def loading(

@@ -193,7 +193,7 @@ def test_a_subgroup_begins_one_instruction_in_a_cycle():
     counts, placed = counts_of(code)
     fast = replace(HARDWARE, instructions=4, flops_per_cycle=128)
     each = sum(width * n for width, n in counts.operations.items()) * placed.subgroups
-    for resident, at_once in ((1, 1), (3, 3), (8, 4)):
+    for resident, at_once in ((1, 1), (3, 3), (6, 3), (8, 4)):  # 6: two schedulers have one each
         few = replace(placed, at_once=resident)
         assert computing(counts, code, few, fast, 6.0) == (each + 6) / at_once
 
