@@ -205,9 +205,9 @@ def test_groups_that_are_alone_wait_for_what_they_load():
     assert one.cycles == one.alone > one.operations + one.loads
     assert one.spent(HARDWARE.levels[1:]).keys() == {"latency"}
     groups = residency_of(code, GPU, alone).groups
-    # of two chunks, each of 4 items copies 4 x 1 and 3 x 4 numbers in turn; the sums are one loop,
-    # whose 3 iterations load together
-    assert longer.alone - one.alone == pytest.approx(10 * groups * 2 * (4 + 12 + 1))
+    # of two chunks, each of 4 items copies 4 numbers in a loop that begins at an id, and 3 x 4 in
+    # one from 0, whose iterations load together, as those of the sums do
+    assert longer.alone - one.alone == pytest.approx(10 * groups * 2 * (4 + 3 + 1))
     many = kernel_on_gpu(code, GPU, replace(HARDWARE, resident_groups=64, resident_items=1024))
     assert many.alone < one.alone
 
