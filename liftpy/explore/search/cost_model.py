@@ -20,7 +20,7 @@ trials. The model orders candidates and drops none.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -31,15 +31,24 @@ import numpy.typing as npt
 from liftpy.constraints.device import Device
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space.candidate import Candidate
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr
 from liftpy.ir.nat import ONE, ZERO, Nat, product
-from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, size_bytes
-from liftpy.ir.walk import every_part
+from liftpy.ir.primitive import function_of
+from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, components, size_bytes
+from liftpy.ir.walk import children, every_part, has_call
 from liftpy.kernels.chain import Kernel, chain
+from liftpy.primitives import AnyMap, AnyReduce, ToLocal
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.adjacent import stores_vectors
 
 Figures: TypeAlias = tuple[float, float, float, float, float]
+Each: TypeAlias = Callable[[Nat], list[int]]
+Logs: TypeAlias = Callable[[Iterable[float]], list[float]]
 
+SUBGROUP = 32  # work-items of a GPU that execute together; assumed
+BLOCK = 48  # results of a work-item of a GPU
+ITEMS = 256  # work-items that a unit of a GPU needs to be busy
 VECTORS = 32  # vector registers of a processor
 SCALARS = 256  # registers of a work-item on other devices, 4 bytes each
 ROUNDS = 64  # with this many rounds of work-items per unit, the last one does not matter
@@ -74,6 +83,8 @@ def figures_at(
     def logs(values: Iterable[float]) -> list[float]:
         return [math.log2(value) for value in values]
 
+    if device.type == "GPU":
+        return _on_gpu(cut, each, logs, device)
     lanes: list[list[float]] = []
     registers: list[list[float]] = []
     idle: list[list[float]] = []
@@ -91,6 +102,26 @@ def figures_at(
     return [*zip(*best, map(max, zip(*idle, strict=True)), traffic, stores, strict=True)]
 
 
+def _on_gpu(cut: Cut, each: Each, logs: Logs, device: Device) -> list[Figures]:
+    """The figures of `figures_at` for a GPU."""
+    lanes, registers, idle = list[list[float]](), list[list[float]](), list[list[float]]()
+    for k in cut.kernels:
+        group, items = each(k.group), each(k.items)
+        if k.grouped:
+            lanes.append(logs(-(-n // SUBGROUP) * SUBGROUP / n for n in group))
+        registers.append([abs(x) for x in logs(max(b, 4) / (4 * BLOCK) for b in each(k.private))])
+        wanted = max(device.compute_units, 1) * ITEMS
+        idle.append(logs(max(1.0, wanted / n) for n in items))
+    least = each(cut.least)
+    moved = zip(each(cut.moved), each(cut.copied), least, strict=True)
+    traffic = logs(max(1.0, (all_ + copied) / max(n, 1)) for all_, copied, n in moved)
+    loads = logs(max(1.0, 4 * n / max(m, 1)) for n, m in zip(each(cut.loads), least, strict=True))
+    unused = map(max, zip(*(lanes or [[0.0] * len(least)]), strict=True))
+    nearest = map(min, zip(*registers, strict=True))
+    waiting = map(max, zip(*idle, strict=True))
+    return [*zip(unused, nearest, waiting, traffic, loads, strict=True)]
+
+
 @dataclass(frozen=True)
 class Measured:
     """What the figures of a kernel are computed from: expressions of the open sizes.
@@ -103,6 +134,7 @@ class Measured:
     private: Nat
     items: Nat
     group: Nat
+    grouped: bool
 
 
 @dataclass(frozen=True)
@@ -117,6 +149,8 @@ class Cut:
     apart: tuple[Nat, ...]
     moved: Nat
     least: Nat
+    copied: Nat
+    loads: Nat
 
 
 @lru_cache(maxsize=4096)
@@ -138,14 +172,37 @@ def _cut(skeleton: Skeleton) -> Cut:
         tuple(dict.fromkeys((ONE, *apart))),
         sum(moved, ZERO),
         sum(least, ZERO),
+        sum((n for k in kernels for n in _counted(k.body, ONE, "copied")), ZERO),
+        sum((n for k in kernels for n in _counted(k.body, ONE, "loads")), ZERO),
     )
+
+
+def _counted(expr: Expr, times: Nat, what: str) -> Iterator[Nat]:
+    """The bytes that all work-items copy to local memory, or the values that their sums load."""
+    if not isinstance(expr, FunCall):
+        for part in children(expr):
+            yield from _counted(part, times, what)
+        return
+    fun = expr.fun
+    for arg in expr.args:
+        yield from _counted(arg, times, what)
+    if what == "copied" and isinstance(fun, ToLocal):
+        yield times * size_bytes(expr.type)
+    f = function_of(fun)
+    if f is None:
+        return
+    if isinstance(fun, AnyMap | AnyReduce) and isinstance(expr.args[-1].type, ArrayType):
+        times = times * expr.args[-1].type.length
+        if what == "loads" and isinstance(fun, AnyReduce) and not has_call(f.body, AnyReduce):
+            yield times * sum((product(c.shape) for c in components(f.params[1].type)), ZERO)
+    yield from _counted(f.body, times, what)
 
 
 def _measured(kernel: Kernel, widths: tuple[Nat, ...]) -> Measured:
     """What the figures need of a kernel."""
     of = kernel.demand
     group = product(of.local_size()) if of.groups else ONE
-    return Measured(widths, of.private, product(of.global_size()), group)
+    return Measured(widths, of.private, product(of.global_size()), group, of.groups)
 
 
 def _widths(kernel: Kernel) -> list[Nat]:

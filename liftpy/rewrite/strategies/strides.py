@@ -1,46 +1,45 @@
 """How far apart in memory the elements are that an expression reads, from the meaning of layouts.
 
-The expression is evaluated to places in memory at the middle of all maps around it, where the
+The expression is evaluated to places in arrays at the middle of all maps around it, where the
 elements that padding adds are not read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
 
+from liftpy.errors import InternalError
 from liftpy.ir.call import FunCall
-from liftpy.ir.denote import denote
+from liftpy.ir.denote import Environment, denote
 from liftpy.ir.expr import Expr
 from liftpy.ir.function import Lambda
-from liftpy.ir.nat import nat
-from liftpy.ir.pull import Pull, Value
-from liftpy.ir.types import ScalarType
+from liftpy.ir.nat import ZERO, Nat, NatLike, nat
+from liftpy.ir.pull import ByName, Index, Parts, Pull, Value
+from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.ir.walk import Path, at
 from liftpy.primitives import AnyMap
-from liftpy.views.access import AccessReader, memory_view, scalars_of
-from liftpy.views.terms import Load, Memory, Term
 
 
 def stride(expr: Expr, path: Path, over: Path) -> int | None:
     """The distance between the scalars that an array reads for successive elements.
 
     `path` leads to the array in `expr`. `over` is the path of a map around it, whose elements are
-    meant, or `path` itself for the array's own elements. None if the distance is not known: they
-    are read from no memory or at indices that depend on data, or a size is open.
+    meant, or `path` itself for the array's own elements. If an element is computed from several
+    scalars, the distance is that of the first ones. None if the distance is not known: they are
+    read from no array or at indices that depend on data, or a size is open.
     """
     if any(n.constant is None for p in expr.free for n in p.type.lengths()):
         return None
     first, second = (places(expr, path, over, step) for step in (0, 1))
-    if first is None or second is None or len(first) != len(second):
-        return None
-    apart = [b.index - a.index for a, b in zip(first, second, strict=True)]
-    return apart[0].constant if apart else None
+    return (second[0] - first[0]).constant if first and second else None
 
 
-def places(expr: Expr, path: Path, over: Path, step: int) -> list[Load] | None:
-    """The loads of an element in the middle of an array, `step` elements further over `over`."""
-    read = AccessReader(hold=lambda _: "data")
-    env = {p: memory_view(p.name, p.type, memory) for p in expr.free}
+def places(expr: Expr, path: Path, over: Path, step: int) -> tuple[Nat, ...]:
+    """The indices read for an element in the middle, `step` elements further over `over`."""
+    read = PlacesRead()
+    env: Environment = {p: array_of_places(p.type) for p in expr.free}
     for k, position in enumerate(path):
         part = at(expr, path[:k])
         if not isinstance(part, FunCall) or position < len(part.args):
@@ -48,18 +47,75 @@ def places(expr: Expr, path: Path, over: Path, step: int) -> list[Load] | None:
         values = [denote(a, env, read) for a in part.args]
         match part.fun:
             case Lambda(params=params):
-                env |= dict(zip(params, values, strict=True))
+                env = {**env, **dict(zip(params, values, strict=True))}
             case AnyMap(f=f):
-                env[f.params[0]] = middle(values[0], step if path[:k] == over else 0)
+                env = {**env, f.params[0]: middle(values[0], step if path[:k] == over else 0)}
             case _:
-                return None
-    element = middle(denote(at(expr, path), env, read), step if path == over else 0)
-    return [load for scalar in scalars_of(element) for load in loads(scalar)]
+                return ()
+    return scalars(middle(denote(at(expr, path), env, read), step if path == over else 0))
 
 
-def memory(name: str, scalar: ScalarType, length: int) -> Memory:
-    """The memory of a variable that the expression reads."""
-    return Memory(name, "global", scalar, length, writable=False)
+@dataclass(frozen=True)
+class Places:
+    """A scalar: the indices, counted in scalars, at which arrays are read to compute it."""
+
+    indices: tuple[Nat, ...] = ()
+
+
+class PlacesRead(ByName):
+    """Evaluates meanings to the places that they read; a choice reads its first alternative."""
+
+    def operate(self, op: str, args: tuple[Value, ...]) -> Value:
+        """All places of the operands."""
+        return Places(tuple(i for arg in args for i in arg.indices))
+
+    def literal(self, value: float, t: Type) -> Value:
+        """No place."""
+        return Places()
+
+    def of_index(self, index: Index, t: Type) -> Value:
+        """No place."""
+        return Places()
+
+    def inside(self, index: Index, length: NatLike) -> Value:
+        """No condition is decided."""
+        return None
+
+    def clip(self, index: Index, of: Pull) -> Index:
+        """The index itself."""
+        return index
+
+    def choose(self, condition: Value, then: Value, otherwise: float) -> Value:
+        """What is read if the condition holds."""
+        return then
+
+    def either(self, condition: Value, then: Value, otherwise: Value) -> Value:
+        """What is read if the condition holds."""
+        return then
+
+    def element_at(self, xs: Pull, index: Value) -> Value:
+        """No place, since the index depends on data."""
+        return emptied(xs[ZERO])
+
+    def fold(self, length: NatLike, init: Value, step: Callable[[Index, Value], Value]) -> Value:
+        """What the first step reads."""
+        return step(ZERO, init)
+
+    def unknown(self, *_: object) -> NoReturn:
+        """Refuse: programs have no unknown functions."""
+        message = "this is no program: a function of it is unknown"
+        raise InternalError(message)
+
+
+def array_of_places(t: Type, index: Nat = ZERO) -> Value:
+    """A value of a type in memory, row-major, from an index on; each component has its memory."""
+    match t:
+        case ArrayType(element, length) | VectorType(element, length):
+            return Pull(length, lambda i: array_of_places(element, index * length + i))
+        case TupleType(elements):
+            return tuple(array_of_places(e, index) for e in elements)
+        case _:
+            return Places((index,))
 
 
 def middle(xs: Pull, step: int) -> Value:
@@ -67,9 +123,27 @@ def middle(xs: Pull, step: int) -> Value:
     return xs[nat((int(xs.length) - 1) // 2 + step)]
 
 
-def loads(term: Term) -> Iterator[Load]:
-    """The loads of a term."""
-    if isinstance(term, Load):
-        yield term
-    for part in term.parts:
-        yield from loads(part)
+def scalars(value: Value) -> tuple[Nat, ...]:
+    """The places of a value's scalars, those of an array's first element for all of them."""
+    match value:
+        case Pull():
+            return scalars(value[ZERO])
+        case Parts(pairs):
+            return scalars(pairs)
+        case tuple():
+            return tuple(i for part in value for i in scalars(part))
+        case _:
+            return value.indices
+
+
+def emptied(value: Value) -> Value:
+    """A value of the same shape that is read from no place."""
+    match value:
+        case Pull():
+            return Pull(value.length, lambda i: emptied(value[i]))
+        case Parts(pairs):
+            return Parts(emptied(pairs))
+        case tuple():
+            return tuple(map(emptied, value))
+        case _:
+            return Places()
