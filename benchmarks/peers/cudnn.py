@@ -15,6 +15,7 @@ from cases import Case
 from turns import Figures, Timed, host
 
 from liftpy.constraints.device import Device
+from peers.interface import Made
 from peers.pytorch import PyTorch
 
 WHERE = ("cuda", "cpu", "none")
@@ -60,7 +61,7 @@ def versions(on: str) -> dict[str, str]:
 
 def contestants(case: Case, on: str) -> tuple[dict[str, Timed], dict[str, Any]]:
     """The convolution in each layout, checked: as a run to time, and what is known of it."""
-    timed: dict[str, Timed] = {}
+    found: dict[str, tuple[Any, Made]] = {}
     known: dict[str, Any] = {}
     for peer in [] if on == "none" else [PyTorch(layout, on) for layout in LAYOUTS]:
         torch = peer.library()
@@ -70,13 +71,20 @@ def contestants(case: Case, on: str) -> tuple[dict[str, Timed], dict[str, Any]]:
         made = peer.make(case, os.cpu_count() or 1)
         if made is None:
             continue
-        timed[peer.name] = in_graph(torch, made.run) if on == "cuda" else by_host(made.run)
-        timed[peer.name]()
+        made.run()
+        found[peer.name] = torch, made
         known[peer.name] = {
             "layout": made.layout.upper(),
             "error": case.error(made.result()),
             "kernels": kernels_of(torch, made.run) if on == "cuda" else {},
         }
+    # Graphs come after the profiler: a replay after it failed with an illegal access of memory.
+    timed = {
+        name: in_graph(torch, made.run) if on == "cuda" else by_host(made.run)
+        for name, (torch, made) in found.items()
+    }
+    for run in timed.values():
+        run()
     return timed, known
 
 
