@@ -272,13 +272,29 @@ def is_copy(s: For) -> bool:
 
     Unrolled, it loads all of them before it waits for one; otherwise it waits in each iteration.
     """
-    few = isinstance(s.first, int) and -(-(s.bound - s.first) // s.step) <= MOST_COPIES
-    stores = [part for part in s.body.statements if isinstance(part, Store)]
-    return few and any(part.cell.memory.space == "local" for part in stores)
+    return 0 < copies(s) <= MOST_COPIES
+
+
+def copies(s: For) -> int:
+    """The number of elements that a loop stores in local memory; 0 if it does anything else."""
+    if not isinstance(s.first, int):
+        return 0
+    each = 0
+    for part in s.body.statements:
+        match part:
+            case Store(cell) if cell.memory.space == "local":
+                each += 1
+            case For() if inner := copies(part):
+                each += inner
+            case Let():
+                pass
+            case _:
+                return 0
+    return each * -(-(s.bound - s.first) // s.step)
 
 
 MOST_COPIES = 16
-"""The most iterations of a loop of copies that is unrolled."""
+"""The most elements that an unrolled loop copies."""
 
 
 def has_known_guards(s: For) -> bool:

@@ -237,7 +237,7 @@ class Trend:
     """
 
     def __init__(self, device: Device) -> None:
-        self._device = device
+        self.device = device
         self._known: dict[str, Figures] = {}
         self._weights: npt.NDArray[np.float64] = np.array(GUESS)
 
@@ -249,7 +249,7 @@ class Trend:
                 new.setdefault(id(c.skeleton), []).append(c)
         for alike in new.values():
             points = [c.point for c in alike]
-            found = figures_at(alike[0].skeleton, points, self._device)
+            found = figures_at(alike[0].skeleton, points, self.device)
             self._known |= zip((c.key for c in alike), found, strict=True)
         return np.array([self._known[c.key] for c in candidates]).reshape(-1, len(GUESS))
 

@@ -35,6 +35,7 @@ from liftpy.rewrite.strategies.epilogue import (
 )
 from liftpy.rewrite.strategies.lanes import vectorized
 from liftpy.rewrite.strategies.lower import clean, elementwise, sequential
+from liftpy.rewrite.strategies.packed import operands_packed
 from liftpy.rewrite.strategies.parts import at_first, in_parts
 from liftpy.rewrite.strategies.shapes import (
     array_type,
@@ -55,6 +56,7 @@ from liftpy.rewrite.strategy import (
     Predicate,
     Result,
     Strategy,
+    Success,
     at_path,
     attempt,
     choose,
@@ -95,7 +97,8 @@ class Tiling:
     local memory behind each row of a copied chunk. With `padded`, zeros fill the last chunks.
     `buffers` is the number of chunks of each operand that are in local memory. `cuts` say how the
     maps over columns and over rows are cut into tiles (`block.CUTS`). With a `part`, reductions are
-    cut into parts of so many elements, each by groups of its own (`strategies/parts.py`).
+    cut into parts of so many elements, each by groups of its own (`strategies/parts.py`). Operands
+    that are made from the `constants` alone are packed (`strategies/packed.py`).
     """
 
     tile: tuple[NatLike, NatLike]
@@ -107,6 +110,7 @@ class Tiling:
     buffers: int = 1
     cuts: tuple[str, str] = SPLITS
     part: NatLike | None = None
+    constants: frozenset[str] = frozenset()
 
 
 def cooperative(tiling: Tiling) -> Strategy:
@@ -119,7 +123,22 @@ def cooperative(tiling: Tiling) -> Strategy:
         by_groups = seq(whole, tiles, over_groups, sequential())
         return by_groups(expr) if part is None else in_parts(TILES, part, by_groups)(expr)
 
-    return seq(OPERANDS, in_kernels)
+    return seq(OPERANDS, packed(tiling.constants), in_kernels)
+
+
+def packed(constants: frozenset[str]) -> Strategy:
+    """`operands_packed` for the first map of a map of reductions."""
+
+    def run(expr: Expr) -> Result:
+        path = tiles_path(expr)
+        return Success(expr) if path is None else operands_packed(path, constants)(expr)
+
+    return run
+
+
+def tiles_path(expr: Expr) -> Path | None:
+    """The path of the first map of a map of reductions."""
+    return next((path for path, part in top_down(expr) if TILES(part)), None)
 
 
 def orders_of_copies(expr: Expr) -> Orders:
@@ -128,7 +147,7 @@ def orders_of_copies(expr: Expr) -> Orders:
     They copy elements of a chunk if these are adjacent in memory, and not those of adjacent rows
     (or columns).
     """
-    path = next((path for path, part in top_down(expr) if TILES(part)), None)
+    path = tiles_path(expr)
     if path is None:
         return ROW_BY_ROW, ROW_BY_ROW
     inner = (*path, 1)

@@ -173,6 +173,14 @@ def inner_apart(expr: Expr) -> Result:
     path = next(iter(outer_reductions(body_of(expr))), ())
     if not path:
         return Success(expr)
+    return taken_apart(path)(expr)
+
+
+def taken_apart(path: Path) -> Strategy:
+    """`map(f . g)` as `map(f)` of `map(g)`, where `path` leads to `g` in the function.
+
+    Other parts of an element that `f` reads are passed to it by `zip`.
+    """
     hints = {"g": path}
     rotated = seq(at_path((0,), rule("zip_rotate_right")), tuples_fused())
     return choose(
@@ -181,7 +189,7 @@ def inner_apart(expr: Expr) -> Result:
         rule("map_fission_second", hints),
         seq(rotated, rule("map_fission_first", hints)),
         rule("map_fission_zip", hints),
-    )(expr)
+    )
 
 
 def outer_apart(expr: Expr) -> Result:

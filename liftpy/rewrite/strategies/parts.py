@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import NatLike
-from liftpy.ir.walk import Path, top_down
-from liftpy.rewrite.strategies.epilogue import tuples_fused
+from liftpy.ir.walk import top_down
+from liftpy.rewrite.strategies.epilogue import taken_apart
 from liftpy.rewrite.strategies.lower import clean, over_ids, sequential
 from liftpy.rewrite.strategies.shapes import (
     body_of,
@@ -96,19 +96,6 @@ def cut(size: NatLike) -> Strategy:
                 clean(),
             ),
         ),
-    )
-
-
-def taken_apart(path: Path) -> Strategy:
-    """`map(f . g)` as `map(f)` of `map(g)`, where `path` leads to `g` in the function."""
-    hints = {"g": path}
-    rotated = seq(at_path((0,), rule("zip_rotate_right")), tuples_fused())
-    return choose(
-        rule("map_fission", hints),
-        rule("map_fission_first", hints),
-        rule("map_fission_second", hints),
-        seq(rotated, rule("map_fission_first", hints)),
-        rule("map_fission_zip", hints),
     )
 
 

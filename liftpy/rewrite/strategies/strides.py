@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from liftpy.errors import InternalError
 from liftpy.ir.call import FunCall
@@ -19,7 +19,7 @@ from liftpy.ir.nat import ZERO, Nat, NatLike, nat
 from liftpy.ir.pull import ByName, Index, Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.ir.walk import Path, at
-from liftpy.primitives import AnyMap
+from liftpy.primitives import AnyMap, ToGlobal
 
 
 def stride(expr: Expr, path: Path, over: Path) -> int | None:
@@ -101,6 +101,10 @@ class PlacesRead(ByName):
         """What the first step reads."""
         return step(ZERO, init)
 
+    def made(self, fun: Any, values: list[Value], result: Value) -> Value:
+        """An array of its own for what is stored."""
+        return stored(result) if isinstance(fun, ToGlobal) else result
+
     def unknown(self, *_: object) -> NoReturn:
         """Refuse: programs have no unknown functions."""
         message = "this is no program: a function of it is unknown"
@@ -114,6 +118,19 @@ def array_of_places(t: Type, index: Nat = ZERO) -> Value:
             return Pull(length, lambda i: array_of_places(element, index * length + i))
         case TupleType(elements):
             return tuple(array_of_places(e, index) for e in elements)
+        case _:
+            return Places((index,))
+
+
+def stored(value: Value, index: Nat = ZERO) -> Value:
+    """A value in memory, row-major."""
+    match value:
+        case Pull(length=length):
+            return Pull(length, lambda i: stored(value[i], index * length + i))
+        case Parts(pairs):
+            return Parts(stored(pairs, index))
+        case tuple():
+            return tuple(stored(part, index) for part in value)
         case _:
             return Places((index,))
 

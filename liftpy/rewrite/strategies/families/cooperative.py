@@ -95,6 +95,7 @@ class Tiles:
 class Cooperative:
     """The tiles of a program: as it is written, then in other forms, if any is better."""
 
+    constants: frozenset[str]
     forms: tuple[Tiles, ...]
 
     def form(self, choices: dict[str, str]) -> Tiles:
@@ -151,6 +152,7 @@ class Cooperative:
             buffers=int(choices["buffers"]),
             cuts=(cut_of(form.inner, tail, lanes=adjacent), cut_of(form.outer, tail)),
             part=sizes["part"].nat if form.in_parts else None,
+            constants=self.constants,
         )
         return seq(INWARD, form.steps, cooperative(tiling))
 
@@ -171,7 +173,9 @@ def match(program: Program) -> Cooperative | str:
         forms.append(tiles_in(body, (lanes,), EXCHANGED))
         forms.append(tiles_in(body, (("flat", "yes"), lanes), FLAT))
     whole = [form for form in forms if not isinstance(form, str)]
-    return Cooperative((*whole, *(form for one in whole for form in cut_into_parts(body, one))))
+    return Cooperative(
+        program.constants, (*whole, *(form for one in whole for form in cut_into_parts(body, one)))
+    )
 
 
 def maps_joined(body: Expr) -> Result:

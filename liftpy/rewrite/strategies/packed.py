@@ -1,0 +1,62 @@
+"""Stores constant operands of sums of products so that the elements of adjacent rows are adjacent.
+
+In `map(x -> map(y -> f(reduce(g, z, zip(left(x), right(y))))))`, work-items that copy an element of
+each of many rows then read adjacent elements. The copy is made once for all runs, because it reads
+only constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.types import ArrayType, Type
+from liftpy.ir.walk import Path, at
+from liftpy.primitives.work import is_layout
+from liftpy.rewrite.strategies.epilogue import taken_apart
+from liftpy.rewrite.strategies.lower import copy_kernel
+from liftpy.rewrite.strategies.shapes import body_of, outer_reductions
+from liftpy.rewrite.strategies.share import outside_functions
+from liftpy.rewrite.strategies.strides import stride
+from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, attempt, identity, rule, seq
+
+
+def operands_packed(path: Path, constants: frozenset[str]) -> Strategy:
+    """Store the operands of the map of a map at `path` that are made from constants alone."""
+    return seq(*(attempt(operand_packed(path, side, constants)) for side in (1, 0)))
+
+
+def operand_packed(path: Path, side: int, constants: frozenset[str]) -> Strategy:
+    """Store the operand of the outer map (side 0), or of the inner one (side 1)."""
+
+    def run(expr: Expr) -> Result:
+        inner = (*path, 1)
+        rows = inner if side else path
+        sums = outer_reductions(body_of(at(expr, inner)))[0]
+        operand = (*inner, 1, *sums, 1, side)
+        if stride(expr, operand, operand) is None or stride(expr, operand, rows) == 1:
+            return Failure("operand_packed", "its rows are not in memory, or adjacent")
+        made = at(expr, operand)
+        apart = identity if isinstance(made, Param) else taken_apart(operand[len(rows) + 1 :])
+        result = at_path(rows, apart)(expr)
+        if isinstance(result, Failure):
+            return result
+        place = next(arrays_of(at(result.expr, (*rows, 0)), made.type, constants), None)
+        if place is None:
+            return Failure("operand_packed", "it is not made from constants alone")
+        packed = seq(rule("transpose_introduction"), at_path((0,), copy_kernel()))
+        return seq(lambda _: result, at_path((*rows, 0, *place), packed))(expr)
+
+    return run
+
+
+def arrays_of(source: Expr, element: Type, constants: frozenset[str]) -> Iterator[Path]:
+    """The path of the array of elements of a type in a source, if it is a layout of constants."""
+    for path, part in outside_functions(source):
+        layout = isinstance(part, Param) or (isinstance(part, FunCall) and is_layout(part.fun))
+        names = {p.name for p in part.free}
+        if layout and isinstance(part.type, ArrayType) and part.type.element == element:
+            if names and names <= constants:
+                yield path
+            return
