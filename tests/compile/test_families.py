@@ -97,7 +97,7 @@ def example(family: str, name: str = "four channels") -> list[tuple[Skeleton, di
         "direct": {"kappa": 4, "sigma": 3, "v": 2},
         "local": {"theta": 3},
         "staged": {"theta": 4, "rho": 1, "kappa": 2, "sigma": 2, "omega": 12, "v": 2},
-        "cooperative": {"tile0": 9, "tile1": 4, "sigma": 3, "kappa": 2, "chunk": 6},
+        "cooperative": {"tile0": 9, "tile1": 4, "sigma": 3, "kappa": 2, "chunk": 6, "part": 12},
         "sliced": {"kappa": 4, "sigma": 3, "v": 2, "chunk": 2, "turns": 1},
     }
     if name == "matmul":
