@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import pytest
 
+import liftpy
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import InternalError, WorkerRefused
+from liftpy.explore.measure import process
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.measurer import BENCH
 from liftpy.explore.measure.messages import Measure, Setup
@@ -262,3 +264,17 @@ def test_a_device_that_is_gone_is_said():
     with pytest.raises(WorkerRefused, match="has no device generic"):
         worker.start()
     worker.kill()
+
+
+def test_a_worker_imports_the_liftpy_of_its_parent_from_any_folder(tmp_path):
+    """Names inside the package, such as `files`, are not on its path."""
+    code = "import liftpy, importlib.util as u; print(liftpy.__file__, u.find_spec('opencl'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=process._environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [liftpy.__file__, "None"]

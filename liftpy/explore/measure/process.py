@@ -384,6 +384,6 @@ def _died(code: int | None) -> str:
 
 def _environment() -> dict[str, str]:
     """The environment of a worker, with this liftpy on its path."""
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path}
