@@ -79,6 +79,7 @@ TURN = {
     "local": 0.5,
     "partial": 0.5,
     "chunked": 0.5,
+    "tree": 0.5,
 }  # they seldom apply: tried early
 UNSAFE = "unsafe"
 OPTIMIZER = "wrong by the driver's optimizer"
