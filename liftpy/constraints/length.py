@@ -289,9 +289,11 @@ class Length(Blocks):
         def update(old: Value, k: Nat) -> None:
             self.generate(fun.f.body, self.inner(fun.f, env, old, source[k]), dest)
 
+        length = array_of(fun.name, xs.type).length
         self.generate(init, env, dest)
         update(dest, ZERO)
-        self.sequential(array_of(fun.name, xs.type).length, lambda k: update(dest, k))
+        if length != ONE:
+            self.sequential(length, lambda k: update(dest, k))
 
     def step(self, f: Lambda, env: Env, t: Type, held: Value, dest: Value, *more: Value) -> None:
         """A step of a fold; if it overwrites a value that it still reads, its result is copied."""

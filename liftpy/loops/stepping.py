@@ -177,7 +177,7 @@ class Stepping(Viewing):
     ) -> None:
         """A loop; one that fills local memory ends with a barrier for its readers."""
         self.blocks.append([])
-        body(var(counter, 0, length - 1))
+        body(var(counter, 0, length - 1) if length > 1 else ZERO)
         made = self.blocks.pop()
         if any(isinstance(s, Barrier) for s in made):
             made.append(Barrier())

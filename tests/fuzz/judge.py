@@ -66,7 +66,7 @@ Partitions: TypeAlias = Callable[[Program], Iterable[Partition]]
 
 BATCH = 64  # programs that are built together
 LONGEST = 100_000  # characters of code that are given to a driver
-NEAR = 4  # times the statements of a kernel are the most that its bound may be, and
+NEAR = 5  # times the statements of a kernel are the most that its bound may be, and
 FEW = 16  # more: of a view that reads one place, what would choose another is not emitted
 CHUNK = 250  # programs that are judged in one process
 REWRITTEN = tuple(
@@ -79,6 +79,7 @@ TURN = {
     "local": 0.5,
     "partial": 0.5,
     "chunked": 0.5,
+    "tree": 0.5,
 }  # they seldom apply: tried early
 UNSAFE = "unsafe"
 OPTIMIZER = "wrong by the driver's optimizer"

@@ -168,3 +168,15 @@ def test_a_program_is_right_before_and_after(name: str) -> None:
     for kernel in before:
         verify(kernel)
     np.testing.assert_array_equal(interpreted(code, before, {"xss": xss}), after)
+
+
+def test_the_only_iteration_of_a_loop_over_ids_may_read_registers() -> None:
+    program = lowered("""
+        def p(xs: [12]f32) = xs |> split(6) |> mapWrg(0, tile =>
+          tile |> mapLcl(0, x => x + 1) |> toLocal |> (t =>
+            zip(t |> split(6) |> mapSeq(reduceSeq(add, 0)) |> toPrivate, t |> split(6))
+              |> mapLcl(0, (sum, row) => row |> reduceSeq(add, sum)))) |> join""")
+    made = compile_program(program)
+    xs = np.arange(12, dtype=np.float32)
+    got = interpreted(made, made.optimized, {"xs": xs})
+    np.testing.assert_array_equal(got, evaluate(program, xs))

@@ -54,6 +54,11 @@ PASSES = lp.parse(
     "def passes(xss: [3][5]f32) = xss |> map(row => row |> slide(2, 1)"
     " |> map(reduce((a, x) => a * 0.5 - x, 1)))"
 )
+FOLDED = lp.parse("def folded(xs: [101]f32) = xs |> map(x => x * x) |> reduce(add, 0)")
+SCALED = lp.parse(
+    "def scaled(xss: [3][23]f32) = xss |> map(row =>"
+    " let sum = (row |> reduce(add, 0)) in row |> map(x => x / sum))"
+)
 DEPTHWISE = lp.workload("convolution/depthwise/5x4x3x3x1")
 PADDED = Convolution(3, 5, 4, 10, (3, 3), (1, 1), (1, 1, 1, 1))
 LAST, FIRST = (convolution(replace(PADDED, layout=x), "c") for x in ("nhwc", "nchw"))
@@ -92,6 +97,9 @@ FORMS = [
     (PASSES, "planes(inside=1, hold=private, items=one, pad=fused, vector=no)", {}),
     (LAST, "cooperative(chunks=padded, buffers=2)", tiled(4, 10, 2, 2, 5, 2, 2)),
     (FIRST, "cooperative(lanes=outer, chunks=padded, buffers=1)", tiled(5, 4, 5, 2, 4, 2, 3)),
+    (FOLDED, "tree(steps=4, strided=yes, last=group)", {"group": 11, "chunk": 3}),
+    (FOLDED, "tree(steps=4, strided=no, last=item)", {"group": 16, "chunk": 2}),
+    (SCALED, "tree(steps=4, strided=yes)", {"group": 13}),
 ]
 
 

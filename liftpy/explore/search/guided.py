@@ -44,6 +44,8 @@ UNLIKE = 1e-9  # smaller correlations become 0: numbers near 0 slow arithmetic d
 NOISE = 0.02  # the variance of a time's noise, relative to that of deviations from the trend
 TRIALS = 128  # trials in the model: half are the fastest, half the latest
 
+FORM = ("family", "products", "products.family")  # on GPUs, forms differ in these choices first
+
 NORMAL = NormalDist()
 Words: TypeAlias = tuple[tuple[str, str], ...]  # the family first
 Matrix: TypeAlias = npt.NDArray[np.float64]
@@ -141,9 +143,8 @@ def first(proposals: list[Candidate], trials: Sequence[Trial], trend: Trend) -> 
 
 
 def form_of(candidate: Candidate) -> tuple[str | int, ...]:
-    """The family of a candidate, or its algorithm and the family of its products."""
-    names = ("family", "winograd", "products.family")
-    return tuple(candidate.assignment.get(name, "") for name in names)
+    """The family of a candidate, and how it makes products of transformed tiles, if it does."""
+    return tuple(candidate.assignment.get(name, "") for name in FORM)
 
 
 def improvements(

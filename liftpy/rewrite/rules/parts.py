@@ -197,6 +197,8 @@ MAP_AS_REPEAT = Rule(
     where=(at_least(1, n),),
 )
 
+MAP_BY_ONES = Rule("map_by_ones", "parts", fmap(f, xs), join(fmap(lambda x: repeat(1, f(x)), xs)))
+
 SPLIT_OF_REPEAT = Rule(
     "split_of_repeat", "parts", split(m, repeat(n, v)), repeat(n // m, repeat(m, v))
 )
@@ -282,6 +284,7 @@ RULES = (
     DROP_OF_TRANSPOSE,
     MAP_OF_REPEAT,
     MAP_AS_REPEAT,
+    MAP_BY_ONES,
     SPLIT_OF_REPEAT,
     TRANSPOSE_OF_REPEATS,
     MAP_OF_GENERATE,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from liftpy.ir.call import FunCall
-from liftpy.ir.expr import Expr
+from liftpy.ir.expr import Expr, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import NatLike
 from liftpy.ir.types import ArrayType
@@ -63,9 +63,12 @@ def folds_of(row: Expr, path: Path = ()) -> list[Path]:
     """The paths of the folds to scalars that a row's function computes once."""
     if is_reduce(row):
         return [path] if rank(row.type) == 0 else []
-    if not isinstance(row, FunCall):
+    if isinstance(row, Tuple):
+        parts = row.elements
+    elif isinstance(row, FunCall):
+        parts = (*row.args, row.fun.body) if isinstance(row.fun, Lambda) else row.args
+    else:
         return []
-    parts = [*row.args, row.fun.body] if isinstance(row.fun, Lambda) else [*row.args]
     return [found for k, part in enumerate(parts) for found in folds_of(part, (*path, k))]
 
 

@@ -29,6 +29,7 @@ from liftpy.rewrite.strategies.families.sliced import SLICED
 from liftpy.rewrite.strategies.families.small import SMALL
 from liftpy.rewrite.strategies.families.staged import STAGED
 from liftpy.rewrite.strategies.families.tiled import TILED
+from liftpy.rewrite.strategies.families.tree import TREE
 from liftpy.rewrite.strategies.families.unshared import UNSHARED
 from liftpy.rewrite.strategies.lower import plain
 from liftpy.rewrite.strategies.remember import remembered
@@ -67,15 +68,16 @@ FAMILIES: dict[str, Family] = {
         SLICED,
         PLANES,
         UNSHARED,
+        TREE,
     )
 }
 
 CHOICES = (
     f"{FAMILY} bins pad level lanes loops tail stores rows map flat vector arrays passes inside "
     "hold items form strided stage coalesce unroll sums stationary sets winograd "
-    "winograd_points axes chunks buffers parts"
+    "winograd_points axes chunks buffers parts steps last"
 )
-SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns gap part"
+SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns gap part group"
 SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())
 """The names of all choices and sizes of families; a cut may not have one of them."""
 
