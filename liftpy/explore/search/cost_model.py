@@ -13,6 +13,16 @@ is a logarithm to base 2, and is 0 in the ideal case:
 - *traffic*: the bytes that all kernels move, relative to those of inputs, constants and result. The
   scratch of work-items is not counted: on a processor it stays in the cache.
 
+On a GPU they are:
+
+- *lanes*: how many times more lanes of subgroups the groups of a kernel take than they have
+  work-items;
+- *registers*: how far a work-item's accumulators are from `BLOCK` results;
+- *idle units*: how many times more work-items the units need to be busy;
+- *traffic*: as above, with copies to local memory;
+- *loads*: the values that reductions load, relative to those of inputs, constants and result. A
+  kernel without local memory loads whole sectors.
+
 The weight of each figure differs between programs: `Trend` begins with a guess and learns from the
 trials. The model orders candidates and drops none.
 """
@@ -47,12 +57,14 @@ Each: TypeAlias = Callable[[Nat], list[int]]
 Logs: TypeAlias = Callable[[Iterable[float]], list[float]]
 
 SUBGROUP = 32  # work-items of a GPU that execute together; assumed
+SECTOR = 8  # words of 4 bytes that a GPU transfers at least
 BLOCK = 48  # results of a work-item of a GPU
 ITEMS = 256  # work-items that a unit of a GPU needs to be busy
 VECTORS = 32  # vector registers of a processor
 SCALARS = 256  # registers of a work-item on other devices, 4 bytes each
 ROUNDS = 64  # with this many rounds of work-items per unit, the last one does not matter
 GUESS = (0.5, 0.5, 1.0, 0.5, 0.25)  # the cost of a doubling, in doublings of time, before any trial
+GPU_GUESS = (0.3, 0.5, 1.0, 0.2, 0.5)  # fitted to 605 candidates of VGG-16 on an H100
 FAITH = 4.0  # the weight of the guess, in trials
 
 
@@ -173,8 +185,13 @@ def _cut(skeleton: Skeleton) -> Cut:
         sum(moved, ZERO),
         sum(least, ZERO),
         sum((n for k in kernels for n in _counted(k.body, ONE, "copied")), ZERO),
-        sum((n for k in kernels for n in _counted(k.body, ONE, "loads")), ZERO),
+        sum((n * _weight(k) for k in kernels for n in _counted(k.body, ONE, "loads")), ZERO),
     )
+
+
+def _weight(kernel: Kernel) -> int:
+    """How much more a load costs than one from local memory, if neighbours' are not adjacent."""
+    return 1 if has_call(kernel.body, ToLocal) else SECTOR
 
 
 def _counted(expr: Expr, times: Nat, what: str) -> Iterator[Nat]:
@@ -233,13 +250,14 @@ def _idle(pieces: int, device: Device) -> float:
 class Trend:
     """A linear model of the logarithm of time (base 2) in the figures, fitted to trials.
 
-    This is ridge regression towards `GUESS`: weights that the trials do not determine stay there.
+    This is ridge regression towards a guess: weights that the trials do not determine stay there.
     """
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self._known: dict[str, Figures] = {}
-        self._weights: npt.NDArray[np.float64] = np.array(GUESS)
+        self._guess = np.array(GPU_GUESS if device.type == "GPU" else GUESS)
+        self._weights: npt.NDArray[np.float64] = self._guess
 
     def figures(self, candidates: Sequence[Candidate]) -> npt.NDArray[np.float64]:
         """A row of figures for each candidate."""
@@ -258,7 +276,7 @@ class Trend:
         found = self.figures([t.candidate for t in trials])
         logs = np.log2([t.time_ns or slowest for t in trials])
         centred = found - found.mean(axis=0)
-        guess = np.array(GUESS)
+        guess = self._guess
         left = centred.T @ centred + FAITH * np.eye(len(GUESS))
         self._weights = guess + np.linalg.solve(
             left, centred.T @ (logs - logs.mean() - centred @ guess)

@@ -63,8 +63,9 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
         fresh = (c for c in draws if c.key not in seen)
         room = FIRST if ordinal < BEGIN else DRAWS
         waiting += itertools.islice(fresh, max(0, room - len(waiting)))
-        proposals = {c.key: c for c in (waiting if ordinal % FRESH else waiting[:1])}
-        if ordinal >= BEGIN and ordinal % FRESH:
+        is_fresh = ordinal % FRESH == (FRESH - 1 if space.device.type == "GPU" else 0)
+        proposals = {c.key: c for c in (waiting[:1] if is_fresh else waiting)}
+        if ordinal >= BEGIN and not is_fresh:
             near = neighbours(space, trials, allows, rng)
             others = other_forms(space, trials, allows, rng)
             proposals |= {c.key: c for c in (*near, *others) if c.key not in seen}
