@@ -17,7 +17,7 @@ from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.rewrite.skeleton import Skeleton
-from liftpy.rewrite.strategies.families import FAMILIES
+from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategy import replay
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload
@@ -252,3 +252,11 @@ def test_a_direct_matrix_product_is_register_blocked() -> None:
         assert phases == ["prepare", "run"]
         assert "vload2" in compilation.module.source
         assert compilation.module.memory.private == 7 * 6 * 4
+
+
+def test_local_needs_a_result_that_its_maps_can_store() -> None:
+    """Windows of the result are read: no map over tiles can write to them."""
+    folds = "x |> slide(2, 1) |> map(reduce(add, 0))"
+    text = f"def p(x: [9]f32) = {folds} |> slide(3, 3) |> map(take(2))"
+    found = skeletons_of(FAMILIES["local"], parse(text))
+    assert found == "local: no map over windows makes the result in one kernel"

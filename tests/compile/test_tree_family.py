@@ -245,6 +245,9 @@ REFUSED = {
     "def p(a: [9][9]f32) = concat(a |> map(reduce(add, 0)), a |> map(reduce(add, 0)))": (
         "several maps next to each other make the result"
     ),
+    "def p(a: [9][9]f32) = a |> map(x => x |> scan(add, 0) |> reduce(maximum, -inf))": (
+        "a scan or an iteration of a row is made by one work-item"
+    ),
     "def p(a: [2][2][2][2][9]f32) = a |> map(map(map(map(reduce(add, 0)))))": (
         "rows in more than 3 dimensions"
     ),

@@ -9,7 +9,7 @@ from liftpy.ir.program import Program
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.families.common import slides, window_and_length
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
-from liftpy.rewrite.strategies.shapes import is_one_kernel
+from liftpy.rewrite.strategies.shapes import is_one_kernel, nests
 from liftpy.rewrite.strategies.tile import windows_in_local
 from liftpy.rewrite.strategy import Strategy
 
@@ -41,7 +41,8 @@ class Local:
 def match(program: Program) -> Local | str:
     """The windows, if one kernel computes the result from them."""
     found = slides(program)
-    if not found or not is_one_kernel(program.body.body):
+    body = program.body.body
+    if not found or not is_one_kernel(body) or not nests(body):
         return "no map over windows makes the result in one kernel"
     sizes, lengths = zip(*map(window_and_length, found), strict=True)
     if max(sizes) > min(lengths):

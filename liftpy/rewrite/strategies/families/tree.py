@@ -9,7 +9,7 @@ from typing import Literal
 from liftpy.ir.expr import Expr, Tuple
 from liftpy.ir.program import Program
 from liftpy.ir.walk import at, has_call
-from liftpy.primitives import Slide
+from liftpy.primitives import AnyIterate, AnyScan, Slide
 from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import block_of
@@ -130,6 +130,8 @@ def folds_in(body: Expr) -> Trees | str:
         return "no fold makes the result or a part of each row"
     if has_call(body, Slide):
         return "windows are folded, whose elements a work-item reuses"
+    if has_call(body, AnyScan, AnyIterate):
+        return "a scan or an iteration of a row is made by one work-item"
     if block_of(body) is not None:
         return "the folds of a row read the same for each element"
     around = maps_around(body, row)
