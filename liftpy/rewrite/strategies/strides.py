@@ -105,7 +105,7 @@ class PlacesRead(ByName):
         """An array of its own for what is stored."""
         return stored(result) if isinstance(fun, ToGlobal) else result
 
-    def unknown(self, *_: object) -> NoReturn:
+    def unknown(self, function: Any, args: tuple[Value, ...]) -> NoReturn:
         """Refuse: programs have no unknown functions."""
         message = "this is no program: a function of it is unknown"
         raise InternalError(message)
