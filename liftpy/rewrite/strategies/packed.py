@@ -13,10 +13,9 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, at
-from liftpy.primitives.work import is_layout
 from liftpy.rewrite.strategies.epilogue import taken_apart
 from liftpy.rewrite.strategies.lower import copy_kernel
-from liftpy.rewrite.strategies.shapes import body_of, outer_reductions
+from liftpy.rewrite.strategies.shapes import body_of, is_view, outer_reductions
 from liftpy.rewrite.strategies.share import outside_functions
 from liftpy.rewrite.strategies.strides import stride
 from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, attempt, identity, rule, seq
@@ -54,7 +53,7 @@ def operand_packed(path: Path, side: int, constants: frozenset[str]) -> Strategy
 def arrays_of(source: Expr, element: Type, constants: frozenset[str]) -> Iterator[Path]:
     """The path of the array of elements of a type in a source, if it is a layout of constants."""
     for path, part in outside_functions(source):
-        layout = isinstance(part, Param) or (isinstance(part, FunCall) and is_layout(part.fun))
+        layout = isinstance(part, Param) or (isinstance(part, FunCall) and is_view(part.fun))
         names = {p.name for p in part.free}
         if layout and isinstance(part.type, ArrayType) and part.type.element == element:
             if names and names <= constants:
