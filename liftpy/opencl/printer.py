@@ -329,10 +329,10 @@ def is_whole(cell: Cell) -> bool:
 
     It is if its address is known to be aligned: in local memory, whose arrays are aligned to 16
     bytes, if it has no more and its length divides the index. Others are accessed by `vload` and
-    `vstore`, which GPUs execute lane by lane.
+    `vstore`, which GPUs execute lane by lane. So are vectors of 3, which have the size of 4.
     """
     memory, width = cell.memory, cell.width
-    if memory.space != "local" or width == 1 or is_split(memory.scalar):
+    if memory.space != "local" or width in (1, 3) or is_split(memory.scalar):
         return False
     size = width * SCALAR_BYTES[memory.scalar.name]
     return size <= LOCAL_ALIGNMENT and cell.index % width == 0
