@@ -245,3 +245,15 @@ def test_constants_are_packed_once_so_that_columns_are_adjacent() -> None:
     assert [launch.phase for launch in module.launches] == ["prepare", "run"]
     assert "t1[gid0 + gid1 * 5] = v0;" in module.source
     assert re.search(r"= t1\[i\d \* 45 \+ i\d \* 5 \+ i\d\];", module.source)
+
+
+def test_reductions_are_cut_into_parts_where_equal_parts_are_few() -> None:
+    def buffers(length: int) -> set[str]:
+        text = ADDED.replace("[11]", f"[{length}]")
+        found = skeletons_of(FAMILIES["cooperative"], parse(text))
+        assert not isinstance(found, str), found
+        return {s.words["buffers"] for s in found if "parts" in s.words}
+
+    assert buffers(12) == {"1", "2"}
+    assert buffers(2) == {"1"}  # chunks of parts of one element are not in pairs
+    assert buffers(17) == buffers(289) == set()  # more than 16 equal parts, or none
