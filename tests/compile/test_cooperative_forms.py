@@ -257,3 +257,16 @@ def test_reductions_are_cut_into_parts_where_equal_parts_are_few() -> None:
     assert buffers(12) == {"1", "2"}
     assert buffers(2) == {"1"}  # chunks of parts of one element are not in pairs
     assert buffers(17) == buffers(289) == set()  # more than 16 equal parts, or none
+
+
+def test_windows_of_constants_are_not_stored() -> None:
+    """Nine windows have an element: a copy of them would take nine times the memory."""
+    text = """
+def last(const x: [6][7][2]f32, w: [5][3][3][2]f32) =
+  x |> slide2d(3, 1) |> map(map(window => w |> map(kernel =>
+    zip(window |> join |> join, kernel |> join |> join) |> map(mul) |> reduce(add, 0))))
+"""
+    settings = {"flat": "yes", "tile0": 10, "tile1": 5, "sigma": 5, "kappa": 5, "v": 1, "chunk": 9}
+    candidate = Case(parse(text), settings).candidate
+    module = compile_candidate(candidate.skeleton, candidate.assignment)
+    assert [launch.phase for launch in module.launches] == ["run"]
