@@ -270,3 +270,28 @@ def last(const x: [6][7][2]f32, w: [5][3][3][2]f32) =
     candidate = Case(parse(text), settings).candidate
     module = compile_candidate(candidate.skeleton, candidate.assignment)
     assert [launch.phase for launch in module.launches] == ["run"]
+
+
+def test_the_condition_on_local_memory_counts_what_alignment_leaves_unused() -> None:
+    """Two arrays: the second may begin up to 15 bytes behind the end of the first."""
+    case = CASES["a residual"]
+    sizes = {k: v for k, v in case.candidate.assignment.items() if isinstance(v, int)}
+    (kernel,) = chain(case.candidate.skeleton.program).kernels
+    needed = int(kernel.demand.local.value(sizes)) + 15
+    settings = {"family": "cooperative", **case.candidate.assignment}
+    device = replace(DEFAULT_DEVICE, local_memory=needed)
+    assert candidate_of(case.program, device, settings)
+    with pytest.raises(ConstraintRefused, match="device local memory"):
+        candidate_of(case.program, replace(device, local_memory=needed - 1), settings)
+
+
+@pytest.mark.parametrize(("columns", "unrolled"), [(32, True), (34, False)])
+def test_loops_that_copy_up_to_16_elements_are_unrolled(columns: int, unrolled: bool) -> None:
+    """Each of two work-items copies half of a row, and counts its elements from 0."""
+    text = ADDED.replace("[14]", f"[{columns}]")
+    sizes = {"tile1": columns, "kappa": columns // 2, "sigma": 1, "chunk": 1, "v": 1}
+    candidate = Case(parse(text), sizes).candidate
+    source = compile_candidate(candidate.skeleton, candidate.assignment).source
+    loop = rf"for \(int (i\d+) = 0; \1 < {columns // 2}; \1\+\+\) {{\n.*= b\[.*\n *l\d+\["
+    assert re.search(loop, source)
+    assert bool(re.search(rf"#pragma unroll\n *{loop}", source)) == unrolled
