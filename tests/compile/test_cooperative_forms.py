@@ -295,3 +295,14 @@ def test_loops_that_copy_up_to_16_elements_are_unrolled(columns: int, unrolled: 
     loop = rf"for \(int (i\d+) = 0; \1 < {columns // 2}; \1\+\+\) {{\n.*= b\[.*\n *l\d+\["
     assert re.search(loop, source)
     assert bool(re.search(rf"#pragma unroll\n *{loop}", source)) == unrolled
+
+
+def test_reductions_of_what_another_part_of_an_element_shifts_have_no_block() -> None:
+    """The shift is read in the reduction, which then cannot be interchanged with the map."""
+    text = """
+def shifted(a: [4][12]f32, w: [6][12]f32, z: [6]f32) =
+  a |> map(row => zip(w, z) |> map((c, s) =>
+    zip(row, c) |> map((x, y) => x * (y - s)) |> reduce(add, 0)))
+"""
+    for family in ("direct", "cooperative"):
+        assert isinstance(skeletons_of(FAMILIES[family], parse(text)), str)
