@@ -51,17 +51,12 @@ from liftpy.views.terms import Memory
 INDENT = "  "
 
 
-def cells(block: Block) -> Iterator[Cell]:
-    """The memory cells that a block loads or stores."""
-    values = (v for s in statements_in(block) if isinstance(s, Simple) for v in s.values)
-    return (p for value in values for p in values_in(value) if isinstance(p, Cell))
-
-
 def uses(block: Block) -> dict[Memory, set[tuple[int, int]]]:
     """For each private memory, the (index, width) of its uses."""
     found: dict[Memory, set[tuple[int, int]]] = {}
-    for cell in cells(block):
-        if cell.memory.space == "private":
+    values = (v for s in statements_in(block) if isinstance(s, Simple) for v in s.values)
+    for cell in (part for value in values for part in values_in(value)):
+        if isinstance(cell, Cell) and cell.memory.space == "private":
             found.setdefault(cell.memory, set()).add((int(cell.index), cell.width))
     return found
 
@@ -267,6 +262,10 @@ def is_atom(value: Value) -> bool:
     return isinstance(value, Const | Name | VectorSlice)
 
 
+MOST_COPIES = 16
+"""The most elements that an unrolled loop copies."""
+
+
 def is_copy(s: For) -> bool:
     """Whether a loop copies a few elements to local memory.
 
@@ -291,10 +290,6 @@ def copies(s: For) -> int:
             case _:
                 return 0
     return each * -(-(s.bound - s.first) // s.step)
-
-
-MOST_COPIES = 16
-"""The most elements that an unrolled loop copies."""
 
 
 def has_known_guards(s: For) -> bool:
@@ -329,10 +324,10 @@ def is_whole(cell: Cell) -> bool:
 
     It is if its address is known to be aligned: in local memory, whose arrays are aligned to 16
     bytes, if it has no more and its length divides the index. Others are accessed by `vload` and
-    `vstore`, which GPUs execute lane by lane.
+    `vstore`, which GPUs execute lane by lane. So are vectors of 3, which have the size of 4.
     """
     memory, width = cell.memory, cell.width
-    if memory.space != "local" or width == 1 or is_split(memory.scalar):
+    if memory.space != "local" or width in (1, 3) or is_split(memory.scalar):
         return False
     size = width * SCALAR_BYTES[memory.scalar.name]
     return size <= LOCAL_ALIGNMENT and cell.index % width == 0

@@ -1,10 +1,11 @@
 """The modelled time of a kernel on a GPU: subgroups in lockstep, and many work-items at once.
 
 The work-items of a subgroup execute together; a group whose size is not a multiple of it leaves
-lanes unused. A load takes as many cycles as the lines that they touch need (for local memory: as
-its busiest bank needs). A unit has as many work-items at a time as its registers and local memory
-permit: loops of a work-item go around all of these, so caches see their data together. While some
-wait, others compute: the longest of operations, loads and waiting for each level bounds the time.
+lanes unused. A load takes as many cycles as the sectors that they touch and the busiest set of
+lines need (for local memory: as its busiest bank needs). A unit has as many groups at a time as its
+registers, its local memory and its limits permit: loops of a work-item go around all of these, so
+caches see their data together. While some wait, others compute: the longest of operations, loads,
+waiting for each level, and groups one after the other that wait for results bounds the time.
 
 Memory is waited for, line by line, and cannot transfer more than its bandwidth. Unlike a processor,
 neighbouring groups run on different units at the same time.
@@ -137,10 +138,7 @@ def transferring(
     So many bytes are under way at a time that lines of `outstanding_misses` hold; a subgroup has
     few loads under way.
     """
-    inflight = min(
-        hardware.outstanding_misses,
-        IN_FLIGHT * placed.beside,
-    )
+    inflight = min(hardware.outstanding_misses, IN_FLIGHT * placed.beside)
     *_, memory = range(len(hardware.cache_latencies))
     for k, latency in enumerate(hardware.cache_latencies):
         sectors = sum(t.served[k] + (t.stored if k == memory else 0) for t in arrays.values())
@@ -164,9 +162,8 @@ def computing(
     sums = max(1, int(code.kernel.demand.private) // WORD)
     idle = LATENCY * lanes_in_a_cycle / (placed.beside * placed.subgroup * sums)
     cycles = operations * placed.subgroup / lanes_in_a_cycle * max(1.0, idle)
-    turns = -(
-        -placed.beside // hardware.instructions
-    )  # of a scheduler, which begins one in a cycle
+    # each scheduler begins one instruction in a cycle
+    turns = -(-placed.beside // hardware.instructions)
     return max(cycles, (operations + issued) / placed.beside * turns)
 
 

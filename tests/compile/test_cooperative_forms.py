@@ -245,3 +245,64 @@ def test_constants_are_packed_once_so_that_columns_are_adjacent() -> None:
     assert [launch.phase for launch in module.launches] == ["prepare", "run"]
     assert "t1[gid0 + gid1 * 5] = v0;" in module.source
     assert re.search(r"= t1\[i\d \* 45 \+ i\d \* 5 \+ i\d\];", module.source)
+
+
+def test_reductions_are_cut_into_parts_where_equal_parts_are_few() -> None:
+    def buffers(length: int) -> set[str]:
+        text = ADDED.replace("[11]", f"[{length}]")
+        found = skeletons_of(FAMILIES["cooperative"], parse(text))
+        assert not isinstance(found, str), found
+        return {s.words["buffers"] for s in found if "parts" in s.words}
+
+    assert buffers(12) == {"1", "2"}
+    assert buffers(2) == {"1"}  # chunks of parts of one element are not in pairs
+    assert buffers(17) == buffers(289) == set()  # more than 16 equal parts, or none
+
+
+def test_windows_of_constants_are_not_stored() -> None:
+    """Nine windows have an element: a copy of them would take nine times the memory."""
+    text = """
+def last(const x: [6][7][2]f32, w: [5][3][3][2]f32) =
+  x |> slide2d(3, 1) |> map(map(window => w |> map(kernel =>
+    zip(window |> join |> join, kernel |> join |> join) |> map(mul) |> reduce(add, 0))))
+"""
+    settings = {"flat": "yes", "tile0": 10, "tile1": 5, "sigma": 5, "kappa": 5, "v": 1, "chunk": 9}
+    candidate = Case(parse(text), settings).candidate
+    module = compile_candidate(candidate.skeleton, candidate.assignment)
+    assert [launch.phase for launch in module.launches] == ["run"]
+
+
+def test_the_condition_on_local_memory_counts_what_alignment_leaves_unused() -> None:
+    """Two arrays: the second may begin up to 15 bytes behind the end of the first."""
+    case = CASES["a residual"]
+    sizes = {k: v for k, v in case.candidate.assignment.items() if isinstance(v, int)}
+    (kernel,) = chain(case.candidate.skeleton.program).kernels
+    needed = int(kernel.demand.local.value(sizes)) + 15
+    settings = {"family": "cooperative", **case.candidate.assignment}
+    device = replace(DEFAULT_DEVICE, local_memory=needed)
+    assert candidate_of(case.program, device, settings)
+    with pytest.raises(ConstraintRefused, match="device local memory"):
+        candidate_of(case.program, replace(device, local_memory=needed - 1), settings)
+
+
+@pytest.mark.parametrize(("columns", "unrolled"), [(32, True), (34, False)])
+def test_loops_that_copy_up_to_16_elements_are_unrolled(columns: int, unrolled: bool) -> None:
+    """Each of two work-items copies half of a row, and counts its elements from 0."""
+    text = ADDED.replace("[14]", f"[{columns}]")
+    sizes = {"tile1": columns, "kappa": columns // 2, "sigma": 1, "chunk": 1, "v": 1}
+    candidate = Case(parse(text), sizes).candidate
+    source = compile_candidate(candidate.skeleton, candidate.assignment).source
+    loop = rf"for \(int (i\d+) = 0; \1 < {columns // 2}; \1\+\+\) {{\n.*= b\[.*\n *l\d+\["
+    assert re.search(loop, source)
+    assert bool(re.search(rf"#pragma unroll\n *{loop}", source)) == unrolled
+
+
+def test_reductions_of_what_another_part_of_an_element_shifts_have_no_block() -> None:
+    """The shift is read in the reduction, which then cannot be interchanged with the map."""
+    text = """
+def shifted(a: [4][12]f32, w: [6][12]f32, z: [6]f32) =
+  a |> map(row => zip(w, z) |> map((c, s) =>
+    zip(row, c) |> map((x, y) => x * (y - s)) |> reduce(add, 0)))
+"""
+    for family in ("direct", "cooperative"):
+        assert isinstance(skeletons_of(FAMILIES[family], parse(text)), str)

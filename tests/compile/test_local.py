@@ -93,3 +93,15 @@ def test_levels_stand_where_they_may(body: str, reason: str) -> None:
     """The legality rules of parallel maps are refusals with a reason."""
     with pytest.raises(TypeRefused, match=reason):
         compile_program(lowered(f"def p(xs: [30]f32) = {body}"))
+
+
+def test_vectors_of_three_are_adjacent(runtime: Device) -> None:
+    """OpenCL's `float3` has the size of a `float4`; three lanes in local memory have no gap."""
+    text = """
+def turned(xs: [2][4]<3>f32) =
+  xs |> mapWrg(0, vs => vs |> mapLcl(0, mapVec(x => x)) |> toLocal |> asScalar |> split(3)
+     |> reorder(i => 3 - i, i => 3 - i) |> mapLcl(0, v => v |> mapSeq(x => x)))
+"""
+    x = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
+    module = compile_program(lowered(text)).module
+    np.testing.assert_array_equal(run(runtime, module, x), x[:, ::-1])

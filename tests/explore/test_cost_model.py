@@ -21,6 +21,7 @@ from liftpy.explore.space.member import Drawing, everything
 from liftpy.explore.space.space import Space
 from liftpy.ir.types import size_bytes
 from liftpy.kernels.chain import chain
+from liftpy.language.text.program import parse
 from liftpy.workloads import Convolution, convolution
 
 STORED = json.loads(Path(__file__).with_name("measured.json").read_text(encoding="utf-8"))
@@ -127,3 +128,38 @@ def test_figures_are_those_of_the_kernels(space: Space) -> None:
         assert traffic == math.log2(max(1.0, moved / sum(int(b.bytes) for b in kept)))
         held = (max(int(k.demand.private), 4) for k in cut.run)
         assert registers == min(abs(math.log2(bytes_ / (4 * 32 * 16))) for bytes_ in held)
+
+
+PRODUCT = """
+def p(a: [4096][64]f32, b: [64][64]f32) =
+  a |> map(row => b |> map(c => zip(row, c) |> map(mul) |> reduce(add, 0)))
+"""
+
+
+@pytest.fixture(scope="module")
+def on_gpu() -> Space:
+    return space_of(parse(PRODUCT), "profile:nvidia-hopper", families=["cooperative", "direct"])
+
+
+def test_figures_for_a_gpu_say_what_is_amiss(on_gpu: Space) -> None:
+    def found(**settings: int) -> tuple[float, ...]:
+        sizes = {"tile0": 64, "tile1": 64, "sigma": 4, "kappa": 4, "chunk": 16, "v": 4, "gap": 0}
+        words = {"family": "cooperative", "chunks": "even", "buffers": "1"}
+        return figures(on_gpu.candidate({**words, **sizes, **settings}), on_gpu.device)
+
+    lanes, registers, idle, traffic, loads = found()
+    assert lanes == 0
+    assert registers == pytest.approx(math.log2(48 / 16))
+    items = 4096 * 64 / 16
+    assert idle == pytest.approx(math.log2(on_gpu.device.compute_units * 256 / items))
+    assert found(tile0=4, tile1=64)[0] == 1  # 16 work-items of 32
+    assert found(tile0=16)[3] > traffic  # fewer rows share the columns of a tile
+    assert found(sigma=2)[4] > loads  # a value that is loaded serves fewer sums
+
+
+def test_first_tries_on_a_gpu_are_of_each_family(on_gpu: Space) -> None:
+    trials: list[Trial] = []
+    tried = named("guided")(on_gpu, 0, trials, everything)
+    trials += (Trial(c, 10**6, 1) for c in itertools.islice(tried, 4))
+    families = [t.candidate.assignment["family"] for t in trials]
+    assert families.count("cooperative") == families.count("direct") == 2

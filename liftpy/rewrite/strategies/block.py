@@ -162,7 +162,13 @@ def accumulate_blocks() -> Strategy:
     another reduction, as that of a sum of partial sums does, has a block of accumulators for it.
     """
     maps, made = maps_over(maps_over(is_folded)), seq(reductions_apart, reduce_of_maps())
-    inside = repeat(innermost(where(maps, made, "block")))
+
+    def some(expr: Expr) -> Result:
+        result = made(expr)
+        done = isinstance(result, Failure) or result.steps
+        return result if done else Failure("block", "nothing is left to interchange")
+
+    inside = repeat(innermost(where(maps, some, "block")))
     return outermost(where(maps, seq(made, inside), "block"))
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
-from liftpy.ir.types import ArrayType, Type
+from liftpy.ir.nat import ZERO
+from liftpy.ir.types import ArrayType, Type, size_bytes
 from liftpy.ir.walk import Path, at
 from liftpy.rewrite.strategies.epilogue import taken_apart
 from liftpy.rewrite.strategies.lower import copy_kernel
@@ -41,13 +42,23 @@ def operand_packed(path: Path, side: int, constants: frozenset[str]) -> Strategy
         result = at_path(rows, apart)(expr)
         if isinstance(result, Failure):
             return result
-        place = next(arrays_of(at(result.expr, (*rows, 0)), made.type, constants), None)
+        source = at(result.expr, (*rows, 0))
+        place = next(arrays_of(source, made.type, constants), None)
         if place is None:
             return Failure("operand_packed", "it is not made from constants alone")
+        if repeats(at(source, place)):
+            return Failure("operand_packed", "it has elements of the constants several times")
         packed = seq(rule("transpose_introduction"), at_path((0,), copy_kernel()))
         return seq(lambda _: result, at_path((*rows, 0, *place), packed))(expr)
 
     return run
+
+
+def repeats(array: Expr) -> bool:
+    """Whether a layout of constants has more elements than the constants, as windows have."""
+    held = sum((size_bytes(p.type) for p in array.free), ZERO)
+    more = (size_bytes(array.type) - held).constant
+    return more is None or more > 0
 
 
 def arrays_of(source: Expr, element: Type, constants: frozenset[str]) -> Iterator[Path]:

@@ -78,6 +78,14 @@ class Tiles:
         """Whether reductions are cut into parts."""
         return PARTS[0] in self.words
 
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths that a group's reductions may have: those of equal parts, or the whole."""
+        if not self.in_parts:
+            return (self.length,)
+        counts = range(2, MOST_PARTS + 1)
+        return tuple(self.length // n for n in counts if self.length % n == 0)
+
     def choices(self) -> Iterator[Choices]:
         """How maps and reductions are cut where no size divides them, and the number of buffers."""
         uneven = self.length % 2 == 1 or is_indivisible(self.length)
@@ -85,9 +93,10 @@ class Tiles:
         own = {name: (word,) for name, word in self.words}
         adjacent = (LANES, OUTER) in self.words
         tail = tails((self.inner, self.outer), lanes=adjacent)
+        pairs = any(length % 2 == 0 for length in self.lengths)
         for words in product(**own, chunks=chunks, buffers=("1", "2"), **tail):
             made = dict(words)
-            if made["buffers"] == "1" or made["chunks"] == "padded" or self.length % 2 == 0:
+            if made["buffers"] == "1" or made["chunks"] == "padded" or pairs:
                 yield words
 
 
@@ -124,8 +133,7 @@ class Cooperative:
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
         """The sides of a tile and of a block, the length of a chunk, vectors, and gaps."""
         form = self.form(choices)
-        longest = form.length // 2 if form.in_parts else form.length
-        shortest = -(-form.length // MOST_PARTS)
+        longest, shortest = form.lengths[0], form.lengths[-1]
         part = Parameter("part", shortest, longest, "elements of a part of a reduction")
         return (
             *((part,) if form.in_parts else ()),
@@ -187,11 +195,12 @@ def maps_joined(body: Expr) -> Result:
 
 
 def cut_into_parts(body: Expr, form: Tiles) -> Iterator[Tiles]:
-    """A form with its reductions in parts, if they can be, and results are few."""
+    """A form with its reductions in equal parts, if they can be, and results are few."""
     few = form.around == 0 and form.outer * form.inner <= MOST_RESULTS
+    parted = replace(form, words=(*PARTS, *form.words))
     cut = seq(form.steps, OPERANDS, in_parts(TILES, var("part", 1), identity))
-    if few and form.length > 1 and not isinstance(cut(body), Failure):
-        yield replace(form, words=(*PARTS, *form.words))
+    if few and parted.lengths and not isinstance(cut(body), Failure):
+        yield parted
 
 
 def tiles_in(body: Expr, words: Choices, steps: Strategy) -> Tiles | str:
