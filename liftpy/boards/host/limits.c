@@ -18,7 +18,9 @@ int kernel_fits(const struct device *device, cl_kernel kernel, const struct rang
             range->function);
         return 0;
     }
+    int same = 1;
     for (size_t i = 0; i < range->dimensions && range->local[0]; i++) {
+        same = same && range->local[i] == made_for[i];
         group *= range->local[i];
         if (range->local[i] > device->largest_items[i]) {
             add(reason, "%s has %zu work-items in dimension %zu; the device allows at most %zu",
@@ -27,7 +29,7 @@ int kernel_fits(const struct device *device, cl_kernel kernel, const struct rang
         }
     }
     /* A kernel that was compiled for this group and cannot run fails to launch. */
-    if (group == made_for[0] * made_for[1] * made_for[2] && group <= device->largest_group)
+    if (same && group <= device->largest_group)
         most = group;
     if (group > most) {
         add(reason, "%s has work-groups of %zu work-items; the device runs it with at most %zu",
