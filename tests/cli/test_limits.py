@@ -53,9 +53,9 @@ def test_a_profile_stands_for_a_device(liftpy, command):
 
 
 def test_derive_leaves_out_what_has_no_candidate_on_the_device(liftpy):
-    """A tile of 12 floats does not fit into 8 bytes of local memory."""
+    """A tile of 12 floats does not fit into 32 bytes of local memory; two of one do."""
     (Path.cwd() / "small.toml").write_text(
-        (FOLDER / "mali-g72.toml").read_text().replace("value = 32768", "value = 8")
+        (FOLDER / "mali-g72.toml").read_text().replace("value = 32768", "value = 32")
     )
     families = {d["family"] for d in liftpy("derive", "tiny.lift", "--json").json}
     on_it = liftpy("derive", "tiny.lift", "--json", "--device", "profile:./small.toml").json
