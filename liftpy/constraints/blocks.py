@@ -59,6 +59,7 @@ class Blocks:
     def __init__(self, *, one_cell_at_no_index: bool = False) -> None:
         self.one_cell_at_no_index = one_cell_at_no_index
         self.has_one_cell = False
+        self.continues = False
         self.read = TermReader()
         self.shared: set[Term] = set()
         self.shapes: set[int] = set()
@@ -337,6 +338,8 @@ class Blocks:
 
     def store(self, value: Term, dest: Term, lane: str = "", width: Nat = ONE) -> None:
         """Count the statements of a store."""
+        if self.continues and value is dest:
+            return
         place = next(p for p in (dest, *reached(dest)) if not p.parts and p.kind != "number")
         if place.kind == "private":
             self.frame.indexed |= place.names - {lane}

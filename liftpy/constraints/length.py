@@ -269,9 +269,13 @@ class Length(Blocks):
             self.fold(f, init, xs, env, value, unroll=unroll)
             self.copy(t, value, dest)
             return
-        self.generate(init, env, dest)
-        source = self.view(xs, env)
         extents, made = divided(init)
+        self.continues = bool(extents) or not computes(
+            init
+        )  # elements that a work-item has already are not stored
+        self.generate(init, env, dest)
+        self.continues = False
+        source = self.view(xs, env)
         own = dest
         for _ in extents:
             own = own[ZERO]  # a work-item copies its own elements

@@ -66,7 +66,7 @@ Partitions: TypeAlias = Callable[[Program], Iterable[Partition]]
 
 BATCH = 64  # programs that are built together
 LONGEST = 100_000  # characters of code that are given to a driver
-NEAR = 5  # times the statements of a kernel are the most that its bound may be, and
+NEAR = 4  # times the statements of a kernel are the most that its bound may be, and
 FEW = 16  # more: of a view that reads one place, what would choose another is not emitted
 CHUNK = 250  # programs that are judged in one process
 REWRITTEN = tuple(
