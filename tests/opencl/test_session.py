@@ -1,11 +1,12 @@
 """What is built, and what is refused before and after it is built."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from liftpy.errors import BuildFailed, DeviceRefused, InternalError
+from liftpy.opencl.driver import cl
 from liftpy.opencl.session import Session
 from tests.opencl.modules import COPY, SOURCE, N, W, X, Y, saxpy, single
 
@@ -61,3 +62,30 @@ def test_a_buffer_larger_than_the_device_allows_is_refused_before_it_is_asked_fo
     n = session.device.largest_buffer // 4 + 1
     with pytest.raises(DeviceRefused, match=rf"buffer of {4 * n} bytes for w; .* at most \d+"):
         session.load(saxpy(n=n))
+
+
+@dataclass(frozen=True)
+class Described:
+    """A kernel with the figures of its groups that a driver reports."""
+
+    most: int
+    made_for: tuple[int, ...]
+
+    def get_work_group_info(self, info, _device):
+        known = cl.kernel_work_group_info
+        figures = {
+            known.WORK_GROUP_SIZE: self.most,
+            known.LOCAL_MEM_SIZE: 0,
+            known.COMPILE_WORK_GROUP_SIZE: self.made_for,
+        }
+        return figures[info]
+
+
+def test_a_kernel_may_have_the_group_that_it_was_compiled_for(session):
+    """NVIDIA's driver reports 256 for a kernel that it compiled for 448 work-items."""
+    module = single(COPY % "out[i] = x[i];", local=(8, 4, 1), n=64)
+    (launch,) = module.launches
+    session._check_launch(module, launch, Described(16, (8, 4, 1)))
+    for made_for in ((0, 0, 0), (4, 8, 1)):
+        with pytest.raises(DeviceRefused, match=r"work-groups of 32 work-items; .* at most 16"):
+            session._check_launch(module, launch, Described(16, made_for))
