@@ -37,7 +37,7 @@ TEXTS = ("name", "vendor", "type", "opencl_c")
 """The keys of a profile that are not limits: `key = "text"`."""
 
 SIMILAR = "similar"
-"""The key of a list of words, one of which is in the names of similar devices; optional."""
+"""The optional key of a list of words; the name of a similar device contains one of them."""
 
 NUMBERS = (
     "compute_units",
