@@ -59,7 +59,7 @@ CHOOSING = 5
 """Rounds in which the fastest candidate is chosen among the fastest of a campaign."""
 
 GOAL = 0.7
-"""The geometric mean of cuDNN's time divided by liftpy's that was aimed at."""
+"""The goal for the geometric mean of cuDNN's time divided by liftpy's."""
 
 MINE, DIRECT = "liftpy", "liftpy, direct"
 
@@ -86,7 +86,7 @@ def family_of(settings: dict[str, Any]) -> str:
 
 
 def searched(case: Case, device: Device, options: argparse.Namespace) -> bool:
-    """Runs or resumes the campaign of a case and prints its outcome; whether it has times."""
+    """Runs or resumes the campaign of a case and prints its outcome; returns if it has times."""
     start = time.monotonic()
     try:
         campaign = ours.searched(
@@ -246,7 +246,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def rounds(cases: list[Case], device: Device, options: argparse.Namespace) -> int:
-    """Times the layers, each written as soon as it is measured; how many have no times."""
+    """Times the layers and writes each when it is measured; returns how many have no times."""
     where = environment(device) | {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "versions": cudnn.versions(options.peer),

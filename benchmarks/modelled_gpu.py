@@ -4,10 +4,11 @@
 
 Each measured candidate of the file is derived again and modelled with the hardware of the profile,
 or, without `--device`, with that of the campaign's own device, which need not be attached.
-Candidates of which this version makes other kernels than those that were measured are left out. It
+Candidates whose kernels in this version differ from those that were measured are left out. It
 prints Spearman's rank correlation of modelled and measured times, how the ratio of measured to
 modelled time is distributed, and the candidates with the least and the largest ratios; with
-`--all`, every candidate, the fastest first. The part is the one that bounds the modelled time.
+`--all`, every candidate, the fastest first. The last column names the part that bounds the modelled
+time.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Pair:
 
 
 def pairs(path: Path, device: Device | None) -> Iterator[Pair]:
-    """Both times of each measured candidate of a file, of which this version has the kernels."""
+    """Both times of each measured candidate of a file whose kernels this version makes, too."""
     with CampaignReader.read(path) as store:
         target = store.identity.devices[0] if device is None else device
         hardware = hardware_of(target)

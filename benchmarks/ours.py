@@ -66,8 +66,8 @@ class Ours:
     def together(self, session: Session, runs: int) -> Timed:
         """Runs that are enqueued together, in the session that loaded it: one run for `turn`.
 
-        Its `events` and `host` are those of each, on the device and until the last kernel has
-        ended; `wall` is that of all.
+        `events` is the device's time of one run, and `host` the host's, until the last kernel has
+        ended; `wall` is the host's time of all runs.
         """
         memory = self.loaded.memory
         launches = [x for x in self.module.launches if x.phase == "run"]

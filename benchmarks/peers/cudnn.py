@@ -1,7 +1,7 @@
 """PyTorch's convolutions by cuDNN on a GPU, in float32 without TF32, by the device's clock.
 
 It is compared with OpenCL on the same GPU, so it runs in the benchmark's own process. On the CPU
-(`WHERE`) it is timed on the host: this only shows that all else works.
+(`WHERE`) it is timed by the host's clock, to try the rest of the script.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def contestants(case: Case, on: str) -> tuple[dict[str, Timed], dict[str, Any]]:
             "error": case.error(made.result()),
             "kernels": kernels_of(torch, made.run) if on == "cuda" else {},
         }
-    # Graphs come after the profiler: a replay after it failed with an illegal access of memory.
+    # Graphs are made after profiling: one that was replayed after it accessed memory illegally.
     timed = {
         name: in_graph(torch, made.run) if on == "cuda" else by_host(made.run)
         for name, (torch, made) in found.items()
@@ -113,7 +113,7 @@ def in_graph(torch: Any, run: Callable[[], object]) -> Timed:
 
 
 def by_host(run: Callable[[], object]) -> Timed:
-    """A call by the host's clock, with the figures of one by the device's."""
+    """A call timed by the host's clock, with the figures of one timed by the device's."""
     timed = host(run)
 
     def figures() -> Figures:

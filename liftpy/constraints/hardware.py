@@ -28,10 +28,10 @@ class Hardware:
     The rest concern GPUs only. `subgroup` work-items of a group execute together; a unit holds at
     most `resident_items` work-items of `resident_groups` groups at a time, whose registers take at
     most `register_bytes`, and whose local memory at most `unit_local_memory`; a work-item has at
-    most `item_register_bytes` of registers. A unit begins `instructions` of subgroups in a cycle.
+    most `item_register_bytes` of registers. A unit issues `instructions` of subgroups in a cycle.
     It loads or stores `load_bytes` in a cycle, of at most `line_lookups` cache lines; lines whose
     numbers have the same remainder by `line_lookups` are looked up one after the other. A value of
-    local memory or the first cache is there `load_latency` cycles later. A vector whose address is
+    local memory or the first cache arrives `load_latency` cycles later. A vector whose address is
     not known to be a multiple of its size is loaded `unaligned_bytes` at a time. A cache fetches
     `sector` bytes of a line at a time; memory transfers `memory_bandwidth` MB/s, in units of 10^6
     bytes.

@@ -270,9 +270,8 @@ class Length(Blocks):
             self.copy(t, value, dest)
             return
         extents, made = divided(init)
-        self.continues = bool(extents) or not computes(
-            init
-        )  # elements that a work-item has already are not stored
+        # elements that a work-item already has are not stored
+        self.continues = bool(extents) or not computes(init)
         self.generate(init, env, dest)
         self.continues = False
         source = self.view(xs, env)

@@ -37,7 +37,7 @@ TEXTS = ("name", "vendor", "type", "opencl_c")
 """The keys of a profile that are not limits: `key = "text"`."""
 
 SIMILAR = "similar"
-"""The key of a list of words, one of which is in the names of similar devices; optional."""
+"""The optional key of a list of words; the name of a similar device contains one of them."""
 
 NUMBERS = (
     "compute_units",
@@ -181,7 +181,7 @@ def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
         elif not isinstance(data[key], str):
             yield place_of(source, key), f"`{key}` is not a string", f'write `{key} = "..."`'
     if SIMILAR in data and not (fits(EXTENSIONS, data[SIMILAR]) and all(data[SIMILAR])):
-        why = f'write `{SIMILAR} = ["..."]`, words of the names of similar devices'
+        why = f'write `{SIMILAR} = ["..."]`, with words in the names of similar devices'
         yield place_of(source, SIMILAR), f"`{SIMILAR}` is not a list of words", why
     if "type" in data and data["type"] not in get_args(Kind):
         what = f"`{data['type']}` is not a device type"

@@ -138,9 +138,10 @@ class Stepping(Viewing):
             self.read_once(self.fresh("i"), name, length, launched, body)
 
     def shared(self, name: str, launched: int, length: int, body: Callable[[Nat], None]) -> None:
-        """The loop over ids of which each work-item makes the same number of iterations.
+        """Make a loop over ids in which all work-items execute equally many iterations.
 
-        They are counted from 0: a compiler then knows their number, and can unroll the loop.
+        Iterations are counted from 0, so that a compiler knows their number and can unroll the
+        loop.
         """
         if launched in (1, length):
             self.parallel(name, launched, length, body)

@@ -196,7 +196,7 @@ ID_CALLS = {"gid": "get_global_id", "wid": "get_group_id", "lid": "get_local_id"
 def local_array(memory: Memory) -> str:
     """The declaration of an array in local memory.
 
-    It is aligned for vectors, and so that a compiler can join loads of adjacent scalars.
+    The array is aligned for vectors, and so that a compiler can join loads of adjacent scalars.
     """
     length = units(memory.scalar) * memory.length
     aligned = f"__attribute__((aligned({LOCAL_ALIGNMENT})))"

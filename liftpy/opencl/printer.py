@@ -269,7 +269,8 @@ MOST_COPIES = 16
 def is_copy(s: For) -> bool:
     """Whether a loop copies a few elements to local memory.
 
-    Unrolled, it loads all of them before it waits for one; otherwise it waits in each iteration.
+    If it is unrolled, it loads all elements before it waits for one; otherwise it waits in each
+    iteration.
     """
     return 0 < copies(s) <= MOST_COPIES
 
@@ -322,9 +323,10 @@ def element(memory: Memory, index: Nat) -> str:
 def is_whole(cell: Cell) -> bool:
     """Whether a vector is accessed as one element of an array of vectors.
 
-    It is if its address is known to be aligned: in local memory, whose arrays are aligned to 16
-    bytes, if it has no more and its length divides the index. Others are accessed by `vload` and
-    `vstore`, which GPUs execute lane by lane. So are vectors of 3, which have the size of 4.
+    Its address must be known to be aligned. In local memory, arrays are aligned to 16 bytes, so a
+    vector of at most 16 bytes is aligned if its length divides the index. All others, and vectors
+    of 3 (which have the size of 4), are accessed by `vload` and `vstore`, which GPUs execute lane
+    by lane.
     """
     memory, width = cell.memory, cell.width
     if memory.space != "local" or width in (1, 3) or is_split(memory.scalar):

@@ -190,9 +190,9 @@ class Session:
     def _check_launch(self, module: Module, launch: Launch, kernel: cl.Kernel) -> None:
         """Refuse a launch that the device cannot run, by the driver's figures for the kernel.
 
-        A kernel that was compiled for the launch's work-group is not judged by the largest one:
-        NVIDIA's driver (580.159) rounds that down to a power of two. If it cannot run, the launch
-        fails.
+        The largest work-group that the driver reports does not count for a kernel that was compiled
+        for the launch's own: NVIDIA's driver (580.159) rounds it down to a power of two. If such a
+        kernel cannot run, its launch fails.
         """
         with refusal(self.device, f"to describe kernel {launch.function} of {module.name}"):
             info = cl.kernel_work_group_info

@@ -1,11 +1,11 @@
 """The modelled time of a kernel on a GPU: subgroups in lockstep, and many work-items at once.
 
 The work-items of a subgroup execute together; a group whose size is not a multiple of it leaves
-lanes unused. A load takes as many cycles as the sectors that they touch and the busiest set of
-lines need (for local memory: as its busiest bank needs). A unit has as many groups at a time as its
-registers, its local memory and its limits permit: loops of a work-item go around all of these, so
-caches see their data together. While some wait, others compute: the longest of operations, loads,
-waiting for each level, and groups one after the other that wait for results bounds the time.
+lanes unused. A load takes as many cycles as its sectors and its busiest set of lines need (in local
+memory: as its busiest bank needs). A unit has as many groups at a time as its registers, its local
+memory and its limits permit. They execute the loops of a work-item side by side, so caches see the
+data of all of them. While some wait, others compute: the time is the longest of operations, loads,
+waiting for each level, and groups that execute one after the other and wait for results.
 
 Memory is waited for, line by line, and cannot transfer more than its bandwidth. Unlike a processor,
 neighbouring groups run on different units at the same time.
@@ -37,7 +37,7 @@ IN_FLIGHT = 4
 """Loads of a subgroup that may be under way at a time; assumed."""
 
 UNROLLED = 4
-"""Iterations of a loop that are executed together; NVIDIA's driver 580.159.04 does so."""
+"""Iterations of a loop that wait together: NVIDIA's driver 580.159.04 unrolls loops by four."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Residency:
 
     @property
     def turns(self) -> int:
-        """How many times a unit begins as many groups as it has at once."""
+        """The number of times that a unit executes as many groups as it has at once."""
         return -(-self.groups // self.at_once)
 
     @property
@@ -135,8 +135,8 @@ def transferring(
 ) -> Iterator[float]:
     """The cycles in which each level after the first cache transfers what a unit needs of it.
 
-    So many bytes are under way at a time that lines of `outstanding_misses` hold; a subgroup has
-    few loads under way.
+    At most `outstanding_misses` lines are under way at a time, and at most `IN_FLIGHT` loads of
+    each subgroup.
     """
     inflight = min(hardware.outstanding_misses, IN_FLIGHT * placed.beside)
     *_, memory = range(len(hardware.cache_latencies))
@@ -152,9 +152,9 @@ def transferring(
 def computing(
     counts: Counts, code: LoopKernel, placed: Residency, hardware: Hardware, issued: float
 ) -> float:
-    """The cycles in which a unit begins its instructions; lanes of vectors are computed in turn.
+    """The cycles in which a unit issues its instructions; lanes of vectors are computed in turn.
 
-    Too few work-items and independent sums leave the pipes idle. `issued` are loads and stores.
+    Too few work-items and independent sums leave the pipes idle. `issued` counts loads and stores.
     """
     lanes_in_a_cycle = max(1.0, hardware.flops_per_cycle / 2)
     each = sum(width * count for width, count in counts.operations.items())
@@ -162,7 +162,7 @@ def computing(
     sums = max(1, int(code.kernel.demand.private) // WORD)
     idle = LATENCY * lanes_in_a_cycle / (placed.beside * placed.subgroup * sums)
     cycles = operations * placed.subgroup / lanes_in_a_cycle * max(1.0, idle)
-    # each scheduler begins one instruction in a cycle
+    # each scheduler issues one instruction in a cycle
     turns = -(-placed.beside // hardware.instructions)
     return max(cycles, (operations + issued) / placed.beside * turns)
 
@@ -170,7 +170,7 @@ def computing(
 def loading(
     counts: Counts, code: LoopKernel, placed: Residency, hardware: Hardware
 ) -> tuple[float, float]:
-    """The loads and stores of a unit, each of a subgroup, and the cycles that they take.
+    """The number of loads and stores of a unit's subgroups, and the cycles that they take.
 
     Sums for which a work-item has no registers are loaded and stored at each operation.
     """
@@ -200,9 +200,9 @@ def first_items(code: LoopKernel, placed: Residency) -> Iterator[WorkItem]:
 
 
 def pieces_of(cell: Cell, shift: int, hardware: Hardware) -> Iterator[tuple[int, int]]:
-    """The loads or stores that a work-item makes of an access: where each begins, and its bytes.
+    """The loads or stores that an access becomes: the offset of each, and its width, in bytes.
 
-    The access is `shift` elements behind the cell.
+    The access is `shift` elements after the cell.
     """
     size = size_bytes(cell.type).value({})
     width = cell.width * size
@@ -229,7 +229,7 @@ def cycles_of(cell: Cell, starts: Sequence[int], width: int, hardware: Hardware)
 def waited(
     reader: Reader, arrays: Mapping[str, Traffic], placed: Residency, hardware: Hardware
 ) -> float:
-    """The cycles that a subgroup waits for what it loads, if no other has anything to do.
+    """The cycles that a subgroup waits for what it loads, if no other one has work.
 
     Loads of one block are under way together, and so are those of several iterations of an
     innermost loop, which drivers unroll. What the first cache does not have takes longer.

@@ -31,9 +31,9 @@ PIPES = 2
 def hardware_of(device: Device) -> Hardware:
     """The hardware of a device, each figure with its source.
 
-    It is what the device's own profile states or, if it is attached, what its driver or the
-    operating system does; then what the profile of its model or class states (`kin_of`); the rest
-    is assumed.
+    A figure is from the device's own profile or, if the device is attached, from its driver or the
+    operating system; otherwise from the profile of its model or class (`kin_of`). The rest is
+    assumed.
     """
     values, sources = assumed(device)
     found, said = stated(device)
@@ -48,7 +48,7 @@ def hardware_of(device: Device) -> Hardware:
 
 
 def stated(device: Device) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """The figures of a device that something states, and what states each."""
+    """The figures that a profile, the driver or the system states, and the source of each."""
     if device.type == "CPU" and not device.profile:
         return of_this_machine()
     if device.profile:
@@ -71,11 +71,12 @@ def stated(device: Device) -> tuple[Mapping[str, Any], Mapping[str, str]]:
 
 
 def kin_of(device: Device) -> tuple[Profile | None, bool]:
-    """The shipped profile of the model of a GPU, or that of the nearest class.
+    """The shipped profile of a GPU's model or nearest class, and whether it is that of its model.
 
-    It is the one whose name, or the name of a similar model, is the longest in that of the device.
-    The second result says whether it is a model: the name of a vendor stands for all of its
-    devices.
+    A profile fits if its name, or a word of its `similar`, occurs in the name of the device; the
+    longest one that occurs decides. A word may be the name of a vendor, which stands for all of its
+    devices. It is None if none fits, or for a device with a shipped profile or
+    that is no GPU.
     """
     known = profiles()
     if device.type != "GPU" or any(p.name == device.profile for p in known):
@@ -97,7 +98,7 @@ def profile_of(device: Device, day: str) -> Profile:
     """A device as a profile; the driver of an attached one was asked on this day.
 
     It has the limits and the figures of hardware that the driver reports; those of a processor of
-    this machine are from the operating system. A device that is known by its profile has that.
+    this machine are from the operating system. A device from a profile keeps that profile.
     """
     if device.profile:
         return profile(device.profile)
@@ -111,8 +112,8 @@ def profile_of(device: Device, day: str) -> Profile:
 def following(values: Mapping[str, Any]) -> dict[str, Any]:
     """Assumed figures of a GPU that follow from others.
 
-    Operations and loads begin side by side; a load from the first cache takes whole lines, one
-    after the other unless more than one fits into what is loaded in a cycle.
+    Operations and loads are issued side by side. A load from the first cache takes whole lines, one
+    after the other unless several fit into what is loaded in a cycle.
     """
     lanes = WORD * values["subgroup"]
     computed = values["flops_per_cycle"] * WORD // 2

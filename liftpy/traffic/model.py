@@ -17,7 +17,7 @@ LATENCY = 4
 
 
 LATENCY_PART = "latency"
-"""The part of the time of groups that wait for results, and have no others beside them."""
+"""The name of the time of groups that execute one after the other and wait for results."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class ModelledKernel:
     move `moved` bytes.
     `waiting` has the cycles that a unit waits for each level after the first cache. If
     `overlapped`, other work-items compute while some wait. `resident` work-items are on a unit at a
-    time, and `used` is the part of the lanes of their subgroups that has a work-item. `alone` are
-    the cycles in which they execute one after the other, each with its waiting for results.
+    time, and `used` is the part of the lanes of their subgroups that has a work-item. `alone` has
+    the cycles in which groups execute one after the other, each with its waiting for results.
     """
 
     name: str

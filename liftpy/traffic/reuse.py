@@ -26,9 +26,9 @@ class Reuse:
     """The lines that each array of a nest fetches into a cache, for caches of any size.
 
     If lines have sectors, of `sector` bytes, a cache fetches only the sectors that are touched, and
-    these are what is counted; a line takes room for all of its sectors. `around` are the axes of
-    compute units that share the cache and run the nest side by side: they vary in each of its
-    steps.
+    sectors are counted instead of lines; a line takes room for all of its sectors. `around` are the
+    axes of compute units that share the cache and run the nest side by side: they vary in each of
+    its steps.
     """
 
     nest: tuple[Nest, ...]
@@ -40,7 +40,7 @@ class Reuse:
     def fetched(self, room: int) -> dict[str, int]:
         """For each array, the lines that are fetched into a cache with room for so many bytes.
 
-        If lines have sectors, their sectors.
+        If lines have sectors, sectors are counted instead.
         """
         arrays = dict.fromkeys(access.array for access in accesses_in(self.nest))
         return {array: self._in_body(self.nest, array, room, frozenset()) for array in arrays}
@@ -106,7 +106,7 @@ class Traffic:
     """The sectors that each level serves to a nest: one number for each cache after the first.
 
     The last is memory's. `stored` are the sectors that are written back to memory. A line without
-    sectors is one.
+    sectors counts as one.
     """
 
     served: tuple[int, ...]

@@ -15,13 +15,12 @@ is a logarithm to base 2, and is 0 in the ideal case:
 
 On a GPU they are:
 
-- *lanes*: how many times more lanes of subgroups the groups of a kernel take than they have
-  work-items;
-- *registers*: how far a work-item's accumulators are from `BLOCK` results;
-- *idle units*: how many times more work-items the units need to be busy;
-- *traffic*: as above, with copies to local memory;
-- *loads*: the values that reductions load, relative to those of inputs, constants and result. A
-  kernel without local memory loads whole sectors.
+- *lanes*: the lanes of all subgroups of a group, relative to its work-items;
+- *registers*: how far the number of a work-item's accumulators is from `BLOCK`;
+- *idle units*: the work-items that keep all units busy, relative to those of the kernel;
+- *traffic*: as above, including copies to local memory;
+- *loads*: the values that reductions load, relative to those of inputs, constants and result. In
+  a kernel without local memory, each value counts as a sector.
 
 The weight of each figure differs between programs: `Trend` begins with a guess and learns from the
 trials. The model orders candidates and drops none.
@@ -58,7 +57,7 @@ Logs: TypeAlias = Callable[[Iterable[float]], list[float]]
 
 SUBGROUP = 32  # work-items of a GPU that execute together; assumed
 SECTOR = 8  # words of 4 bytes that a GPU transfers at least
-BLOCK = 48  # results of a work-item of a GPU
+BLOCK = 48  # the ideal number of results of a work-item of a GPU
 ITEMS = 256  # work-items that a unit of a GPU needs to be busy
 VECTORS = 32  # vector registers of a processor
 SCALARS = 256  # registers of a work-item on other devices, 4 bytes each
@@ -190,7 +189,7 @@ def _cut(skeleton: Skeleton) -> Cut:
 
 
 def _weight(kernel: Kernel) -> int:
-    """How much more a load costs than one from local memory, if neighbours' are not adjacent."""
+    """The words that a load counts as: a sector, if the kernel copies nothing to local memory."""
     return 1 if has_call(kernel.body, ToLocal) else SECTOR
 
 

@@ -44,7 +44,7 @@ UNLIKE = 1e-9  # smaller correlations become 0: numbers near 0 slow arithmetic d
 NOISE = 0.02  # the variance of a time's noise, relative to that of deviations from the trend
 TRIALS = 128  # trials in the model: half are the fastest, half the latest
 
-FORM = ("family", "products", "products.family")  # on GPUs, forms differ in these choices first
+FORM = ("family", "products", "products.family")  # the choices by which forms differ on GPUs
 
 NORMAL = NormalDist()
 Words: TypeAlias = tuple[tuple[str, str], ...]  # the family first
@@ -132,9 +132,9 @@ def chosen(proposals: list[Candidate], trials: Sequence[Trial], trend: Trend) ->
 
 
 def first(proposals: list[Candidate], trials: Sequence[Trial], trend: Trend) -> Candidate:
-    """The least expected time; on GPUs, of the forms that have been tried the least.
+    """The proposal with the least expected time; on GPUs, of the form that was tried least often.
 
-    The guess with which the trend begins compares forms less well than sizes of one form.
+    The guess with which the trend begins compares sizes of one form better than different forms.
     """
     expected = trend.expected(proposals)
     if trend.device.type != "GPU":

@@ -94,11 +94,12 @@ class Tiling:
     """The sizes of tiles, of blocks, each of rows and of columns, and of chunks of a reduction.
 
     `width` is that of vectors over the columns of a block, `gap` the number of unused elements of
-    local memory behind each row of a copied chunk. With `padded`, zeros fill the last chunks.
+    local memory after each row of a copied chunk. With `padded`, zeros fill the last chunks.
     `buffers` is the number of chunks of each operand that are in local memory. `cuts` say how the
-    maps over columns and over rows are cut into tiles (`block.CUTS`). With a `part`, reductions are
-    cut into parts of so many elements, each by groups of its own (`strategies/parts.py`). Operands
-    that are made from the `constants` alone are packed (`strategies/packed.py`).
+    maps over columns and over rows are cut into tiles (`block.CUTS`). If there is a `part`,
+    reductions are cut into parts of that many elements, and groups of its own reduce each part
+    (`strategies/parts.py`). Operands that are made from the `constants` alone are packed
+    (`strategies/packed.py`).
     """
 
     tile: tuple[NatLike, NatLike]
@@ -137,15 +138,15 @@ def packed(constants: frozenset[str]) -> Strategy:
 
 
 def tiles_path(expr: Expr) -> Path | None:
-    """The path of the first map of a map of reductions."""
+    """The path of the first map of a map of reductions; None if there is none."""
     return next((path for path, part in top_down(expr) if TILES(part)), None)
 
 
 def orders_of_copies(expr: Expr) -> Orders:
-    """The ids that copy both operands: adjacent work-items copy adjacent elements, if any are.
+    """The levels that copy each operand, so that adjacent work-items copy adjacent elements.
 
-    They copy elements of a chunk if these are adjacent in memory, and not those of adjacent rows
-    (or columns).
+    Adjacent work-items copy elements of a chunk if these are adjacent in memory and elements of
+    adjacent rows (or columns) are not; otherwise, they copy elements of adjacent rows.
     """
     path = tiles_path(expr)
     if path is None:
@@ -156,7 +157,7 @@ def orders_of_copies(expr: Expr) -> Orders:
 
 
 def order_of_copy(expr: Expr, operand: Path, rows: Path) -> Order:
-    """The ids that copy an operand, which the map at `rows` makes for each of its elements."""
+    """The levels that copy an operand, which is made for each element of the map at `rows`."""
     along = stride(expr, operand, operand) == 1 and stride(expr, operand, rows) != 1
     return CHUNK_BY_CHUNK if along else ROW_BY_ROW
 
@@ -297,8 +298,8 @@ def staged(gap: NatLike, orders: Orders) -> Strategy:
 def in_local(gap: NatLike, order: Order) -> Strategy:
     """Store chunks `[blocks][chunk][size]` in local memory as rows `[chunk][blocks * size]`.
 
-    `gap` elements behind each row are unused, so that work-items that copy a column of rows, or
-    read one, use different banks.
+    `gap` elements after each row are unused, so that work-items that copy or read a column use
+    different banks.
     """
     copied = seq(
         rule("to_local_padded", gap=gap),

@@ -1,8 +1,8 @@
 """Stores constant operands of sums of products so that the elements of adjacent rows are adjacent.
 
-In `map(x -> map(y -> f(reduce(g, z, zip(left(x), right(y))))))`, work-items that copy an element of
-each of many rows then read adjacent elements. The copy is made once for all runs, because it reads
-only constants.
+In `map(x -> map(y -> f(reduce(g, z, zip(left(x), right(y))))))`, work-items that copy one element
+each, of many rows, then read adjacent elements. The packed copy reads only constants, so it is made
+once for all runs.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def repeats(array: Expr) -> bool:
 
 
 def arrays_of(source: Expr, element: Type, constants: frozenset[str]) -> Iterator[Path]:
-    """The path of the array of elements of a type in a source, if it is a layout of constants."""
+    """Yield the path of the array with such elements in a source, if constants alone make it."""
     for path, part in outside_functions(source):
         layout = isinstance(part, Param) or (isinstance(part, FunCall) and is_view(part.fun))
         names = {p.name for p in part.free}

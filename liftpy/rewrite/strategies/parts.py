@@ -1,11 +1,12 @@
-"""Reductions in parts: those of all parts at the same time, and then the sum of the parts.
+"""Reductions in parts: all parts are reduced at the same time, and then their results.
 
-From `map(x -> map(y -> f(reduce(g, z, zip(left(x), right(y))))))` to maps of `f(reduce(g, z, ys))`
-over an array of the results `ys` of parts, which is stored. A map over parts is around the maps
-over x and y: a part is a map of a map of reductions of the same elements of all rows.
+`map(x -> map(y -> f(reduce(g, z, zip(left(x), right(y))))))` becomes maps of
+`f(reduce(g, z, ys))`, where `ys` are the results of the parts, which are stored. A map over parts
+is around the maps over x and y: a part is a map of a map of reductions of the same elements of all
+rows.
 
-A few long reductions then have more work-items. The operator must be associative and have a neutral
-element.
+More work-items then share a few long reductions. The operator must be associative and have a
+neutral element.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ PARTS = maps_over(maps_over(OF_PARTS))
 
 
 def in_parts(blocks: Predicate, size: NatLike, kernel: Strategy) -> Strategy:
-    """Reduce parts of `size` elements in a kernel of their own, and then the parts in another.
+    """Reduce parts of `size` elements in one kernel, and then their results in another.
 
     `blocks` recognises the map of a map of reductions; `kernel` lowers the map over the parts.
     """
@@ -64,7 +65,7 @@ def at_first(wanted: Predicate, strategy: Strategy) -> Strategy:
 
 
 def parts_apart(size: NatLike) -> Strategy:
-    """Separate maps over the results of parts from the reductions of these."""
+    """Separate the maps that reduce the results of parts from those that reduce the parts."""
 
     def run(block: Expr) -> Result:
         found = outer_reductions(body_of(body_of(block)))
@@ -81,7 +82,7 @@ def parts_apart(size: NatLike) -> Strategy:
 
 
 def cut(size: NatLike) -> Strategy:
-    """A reduction of a zip as one over the results of parts, made by a map over a zip of parts."""
+    """Turn a reduction of a zip into one of the results that a map over a zip of parts makes."""
     return seq(
         choose(*(rule("reduce_map_fission", {"g": (k,)}) for k in (1, 0))),
         rule("reduce_split", m=size),

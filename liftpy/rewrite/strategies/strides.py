@@ -1,7 +1,7 @@
-"""How far apart in memory the elements are that an expression reads, from the meaning of layouts.
+"""The distances in memory between elements that an expression reads, from the meaning of layouts.
 
-The expression is evaluated to places in arrays at the middle of all maps around it, where the
-elements that padding adds are not read.
+The expression is evaluated to places in arrays, for the middle element of each map around it, where
+no element is read that padding adds.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from liftpy.primitives import AnyMap, ToGlobal
 
 
 def stride(expr: Expr, path: Path, over: Path) -> int | None:
-    """The distance between the scalars that an array reads for successive elements.
+    """The distance in memory between the scalars from which two successive elements are computed.
 
-    `path` leads to the array in `expr`. `over` is the path of a map around it, whose elements are
-    meant, or `path` itself for the array's own elements. If an element is computed from several
-    scalars, the distance is that of the first ones. None if the distance is not known: they are
-    read from no array or at indices that depend on data, or a size is open.
+    `path` leads to an array in `expr`. The elements are those of the map at `over`, which is around
+    the array, or the array's own if `over` is `path`. If an element is computed from several
+    scalars, the distance is that of the first ones. None if the distance is not known, because the
+    elements are read from no array, an index depends on data, or a size is open.
     """
     if any(n.constant is None for p in expr.free for n in p.type.lengths()):
         return None
@@ -37,7 +37,7 @@ def stride(expr: Expr, path: Path, over: Path) -> int | None:
 
 
 def places(expr: Expr, path: Path, over: Path, step: int) -> tuple[Nat, ...]:
-    """The indices read for an element in the middle, `step` elements further over `over`."""
+    """The indices read for the middle elements of maps, `step` elements later at `over`."""
     read = PlacesRead()
     env: Environment = {p: array_of_places(p.type) for p in expr.free}
     for k, position in enumerate(path):
@@ -63,7 +63,7 @@ class Places:
 
 
 class PlacesRead(ByName):
-    """Evaluates meanings to the places that they read; a choice reads its first alternative."""
+    """Evaluates meanings to the places that they read; of a choice, to its first alternative's."""
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         """All places of the operands."""
@@ -112,7 +112,7 @@ class PlacesRead(ByName):
 
 
 def array_of_places(t: Type, index: Nat = ZERO) -> Value:
-    """A value of a type in memory, row-major, from an index on; each component has its memory."""
+    """The places of a value in row-major memory, from an index on; a tuple has several memories."""
     match t:
         case ArrayType(element, length) | VectorType(element, length):
             return Pull(length, lambda i: array_of_places(element, index * length + i))
@@ -123,7 +123,7 @@ def array_of_places(t: Type, index: Nat = ZERO) -> Value:
 
 
 def stored(value: Value, index: Nat = ZERO) -> Value:
-    """A value in memory, row-major."""
+    """The places of a value that is stored in memory of its own, row-major, from an index on."""
     match value:
         case Pull(length=length):
             return Pull(length, lambda i: stored(value[i], index * length + i))

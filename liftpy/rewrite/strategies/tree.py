@@ -1,4 +1,4 @@
-"""Folds that a work-group makes together, in a tree through local memory.
+"""Folds that the work-items of a group make together, in a tree through local memory.
 
     reduce(f, z)(xs)
     -> let a = toLocal(mapLcl(part -> reduce(f, e)(part))(parts of xs))
@@ -7,8 +7,8 @@
 
 Each work-item folds its part of the array in registers, and stores the result in local memory. Each
 further step halves the number of results, until two are left, which every work-item folds. An array
-that its parts do not fill is extended with the neutral element `e`; so are the first results, to a
-power of two.
+that does not fill its parts is extended with the neutral element `e`. So are the first results, to
+a power of two.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ from liftpy.rewrite.strategy import (
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree of `steps` halvings over `items` work-items, more than half of 2 to the `steps`.
+    """A tree of `steps` halvings over `items` work-items.
 
-    A work-item folds adjacent elements and pairs, or elements and pairs that are as far apart as
-    possible if `strided`, so that adjacent work-items read adjacent elements.
+    `items` is at most 2 to the `steps`, and more than half of that. A work-item folds adjacent
+    elements and pairs. If `strided`, it folds elements and pairs that are as far apart as possible,
+    so that adjacent work-items read adjacent elements.
     """
 
     items: Nat
@@ -61,7 +62,7 @@ class Tree:
         )(expr)
 
     def halved(self, steps: int) -> Strategy:
-        """Fold the named results of a level in `steps` halvings, the last one by each item."""
+        """Fold the named results of a level in `steps` halvings; every work-item makes the last."""
         if steps <= 1:
             return identity
         return seq(self.level(nat(2 ** (steps - 1)), nat(2)), at_path((1,), self.halved(steps - 1)))
@@ -96,7 +97,7 @@ def ceiling(length: Nat, size: Nat) -> Nat:
 
 
 def extended(length: Nat) -> Strategy:
-    """Extend the array of a fold with the neutral element to a length, unless it has it."""
+    """Extend the array of a fold to a length with the neutral element, if it is shorter."""
 
     def run(expr: Expr) -> Result:
         extra = length - reduced(expr).length
@@ -133,8 +134,8 @@ def is_scalar(row: Expr) -> bool:
 def can_hold(row: Expr) -> bool:
     """Whether a row's function names arrays that maps make, all of them after a fold.
 
-    The first map over local ids in a kernel determines the size of its groups, and a fold has one
-    for each item of its tree.
+    The first map over local ids in a kernel determines the size of its groups. The map of a fold
+    has one element for each work-item of the tree.
     """
     named = [value for _, value in named_values(row)]
     arrays = [k for k, value in enumerate(named) if isinstance(value.type, ArrayType)]
@@ -172,7 +173,7 @@ def in_local(row: Expr) -> Result:
 
 
 def by_first_item(expr: Expr) -> Result:
-    """Have the scalar that a map's function makes stored by the first item of a group."""
+    """Let the first work-item of a group store the scalar that a map's function makes."""
     copied = seq(rule("map_copy"), rule("map_to_lcl_0"))
     named = seq(rule("let_introduction", {"v": (0,)}), at_path((1,), copied))
     return seq(rule("map_by_ones"), at_path((0, 1), named))(expr)

@@ -1,15 +1,15 @@
-"""Scans that work-groups make, each of a part of the array, in a tree through local memory.
+"""Scans of an array by work-groups, each of which scans a part in a tree through local memory.
 
-The law of `strategies/chunked.py` is applied to the array, which is cut into parts, to a part,
-which is cut into chunks of its work-items, and to the totals of the chunks, again and again:
+The law of `strategies/chunked.py` is applied to the array, which it cuts into parts; to each part,
+which it cuts into chunks, one for each work-item; and repeatedly to the totals of the chunks:
 
     exclusiveScan(f, z)(xs)
     -> let totals = toLocal(mapLcl(pair -> reduce(f, e)(pair))(split(2)(xs))),
            begins = toLocal(exclusiveScan(f, z)(totals))
        in join(mapLcl((begin, pair) -> exclusiveScan(f, begin)(pair))(zip(begins, split(2)(xs))))
 
-So the number of totals is halved step by step, and then that of the values from which work-items
-begin is doubled.
+So the number of totals is halved step by step. Then the number of values from which work-items
+begin is doubled step by step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXTENSIONS = {
     "scan_split": "scan_extension",
     "exclusive_scan_split": "exclusive_scan_extension",
 }
-"""The laws by which an array is extended, by those by which it is then cut."""
+"""For each law that cuts an array, the law that extends the array before."""
 
 
 def of_scan(tree: Tree, chunk: Nat) -> Strategy:
@@ -55,7 +55,7 @@ def of_scan(tree: Tree, chunk: Nat) -> Strategy:
 
 
 def extended(length: Nat, strategy: Strategy) -> Strategy:
-    """Apply a strategy to a scan of an array that is extended to a length, unless it has it."""
+    """Apply a strategy to a scan, after extending its array to a length if it is shorter."""
 
     def run(expr: Expr) -> Result:
         extra = length - array_type(expr).length

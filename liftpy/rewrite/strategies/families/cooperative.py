@@ -43,17 +43,17 @@ from liftpy.rewrite.strategies.share import invariant, outside_functions, stages
 from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, rule, seq
 
 WIDEST_GAP = 4
-"""The most unused elements of local memory behind a row."""
+"""The most unused elements of local memory after a row."""
 
 PARTS = (("parts", "yes"),)
 """The choice of reductions in parts."""
 MOST_PARTS = 16
 """The most parts of a reduction."""
 MOST_RESULTS = 1 << 19
-"""The most results of which reductions are cut into parts; more keep all units busy anyway."""
+"""Reductions are cut into parts for at most this many results; more keep all units busy."""
 
 JOINED = (("flat", "yes"),)
-"""The choice of one map instead of the map around the block and the outer map of the block."""
+"""The choice that joins the map around the block and the outer map of the block."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Cooperative:
 
         If the outer map makes adjacent results, the columns of a tile may run along it
         (`lanes=outer`), also as one map over all points of an image that is read point by point
-        (`flat=yes`). Without `lanes`, `flat=yes` makes one map of two: rows of a tile may be points
+        (`flat=yes`). Without `lanes`, `flat=yes` joins two maps, so that a tile may contain points
         of several rows of an image. With `parts=yes`, reductions are cut into parts for groups of
         their own, and another kernel reduces the results of parts. Arrays of a pair may be padded
         with zeros to whole chunks (`chunks=padded`), and chunks may be copied to two buffers in
@@ -143,7 +143,7 @@ class Cooperative:
             Parameter("kappa", 1, form.inner, "columns of a work-item's block of results"),
             Parameter("chunk", 1, longest, "elements of a reduction in local memory at a time"),
             Parameter("v", 1, MAX_LANES, "vector width over the columns of a block"),
-            Parameter("gap", 0, WIDEST_GAP, "unused elements of local memory behind a row"),
+            Parameter("gap", 0, WIDEST_GAP, "unused elements of local memory after a row"),
         )
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
@@ -187,7 +187,7 @@ def match(program: Program) -> Cooperative | str:
 
 
 def maps_joined(body: Expr) -> Result:
-    """One map over the elements of the map around the block and of the block's outer map."""
+    """Join the map around the block and the outer map of the block."""
     path = block_of(body)
     if not path or not working_map(at(body, path[:-1])):
         return Failure("maps_joined", "no map is around the map of maps of reductions")
@@ -195,7 +195,7 @@ def maps_joined(body: Expr) -> Result:
 
 
 def cut_into_parts(body: Expr, form: Tiles) -> Iterator[Tiles]:
-    """A form with its reductions in equal parts, if they can be, and results are few."""
+    """Yield a form with its reductions in equal parts, if these exist and results are few."""
     few = form.around == 0 and form.outer * form.inner <= MOST_RESULTS
     parted = replace(form, words=(*PARTS, *form.words))
     cut = seq(form.steps, OPERANDS, in_parts(TILES, var("part", 1), identity))

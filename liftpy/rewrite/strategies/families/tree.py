@@ -1,4 +1,4 @@
-"""`tree`: folds and scans that a work-group makes together, through local memory."""
+"""`tree`: folds and scans that the work-items of a group make together, through local memory."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ MOST_EACH = 64
 class Trees:
     """Folds or a scan that groups can make, of which the shortest has `shortest` elements.
 
-    `made` is what they make: `rows`, the `result`, or a result that is a `scan`. `strided` has the
-    orders of elements for which the operators have the laws. `arrays` says whether a row's function
-    names arrays that may be held.
+    `made` is what they make: `rows`, the `result`, or a result that is a `scan`. `strided` lists
+    the orders of elements that the laws of the operators permit. `arrays` says whether a row's
+    function names arrays that may be held.
     """
 
     made: Literal["rows", "result", "scan"]
@@ -66,7 +66,7 @@ class Trees:
         yield from product(steps=tuple(steps), strided=self.strided, **words)
 
     def inside(self, _memory: str) -> Iterator[Choices]:
-        """None: this form takes several work-items."""
+        """Yield no choices: this form takes several work-items."""
         yield from ()
 
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
@@ -101,7 +101,7 @@ def fewest_items(steps: int) -> int:
 
 
 def match(program: Program) -> Trees | str:
-    """The scan or the folds that make the result, or the folds of each row that it consists of."""
+    """The scan or the folds that make the result or each of its rows, or why there are none."""
     body = program.body.body
     if scanned(body) is None:
         found = folds_in(with_epilogues(body))
@@ -119,7 +119,7 @@ def match(program: Program) -> Trees | str:
 
 
 def folds_in(body: Expr) -> Trees | str:
-    """The folds that groups may make, whose operators are not examined, or why there are none."""
+    """The folds that groups may make, or why there are none; operators are not examined."""
     if next(stages(body), None) is not None:
         return "a map of folds is not read element by element"
     parts = body.elements if isinstance(body, Tuple) else (body,)
