@@ -24,6 +24,7 @@ from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import Convolution, convolution, workload
+from tests.arrays import distinct_integers
 from tests.loops.interpreted import interpreted
 from tests.oclgrind import check_all_under_oclgrind
 
@@ -59,13 +60,7 @@ class Case:
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays of distinct small integers, so that sums are exact."""
-        made = {}
-        for k, p in enumerate(self.program.params):
-            shape = tuple(map(int, p.type.shape))  # pyright: ignore[reportAttributeAccessIssue]
-            count = int(np.prod(shape))
-            made[p.name] = ((np.arange(count) * 7 + k) % 509 - 251).astype(np.float32)
-            made[p.name] = made[p.name].reshape(shape)
-        return made
+        return distinct_integers(self.program)
 
     @property
     def expected(self) -> np.ndarray:

@@ -23,6 +23,7 @@ from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import workload
+from tests.arrays import distinct_integers
 from tests.draws import unproved
 from tests.loops.interpreted import interpreted
 from tests.oclgrind import check_all_under_oclgrind
@@ -57,12 +58,7 @@ class Case:
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays of distinct small integers, so that their sums are exact."""
-        made = {}
-        for k, p in enumerate(self.program.params):
-            shape = tuple(map(int, p.type.shape))  # pyright: ignore[reportAttributeAccessIssue]
-            numbers = (np.arange(np.prod(shape)) * 7 + k) % 509 - 251
-            made[p.name] = numbers.astype(np.float32).reshape(shape)
-        return made
+        return distinct_integers(self.program)
 
     def check(self, got: Any, label: str) -> None:
         """Compare a result with the reference: integers exactly."""

@@ -44,7 +44,7 @@ UNLIKE = 1e-9  # smaller correlations become 0: numbers near 0 slow arithmetic d
 NOISE = 0.02  # the variance of a time's noise, relative to that of deviations from the trend
 TRIALS = 128  # trials in the model: half are the fastest, half the latest
 
-FORM = ("family", "products", "products.family")  # the choices by which forms differ on GPUs
+APPROACH = ("family", "products", "products.family")  # the choices by which forms differ on GPUs
 
 NORMAL = NormalDist()
 Words: TypeAlias = tuple[tuple[str, str], ...]  # the family first
@@ -132,20 +132,22 @@ def chosen(proposals: list[Candidate], trials: Sequence[Trial], trend: Trend) ->
 
 
 def first(proposals: list[Candidate], trials: Sequence[Trial], trend: Trend) -> Candidate:
-    """The proposal with the least expected time; on GPUs, of the form that was tried least often.
+    """The proposal with the least expected time; on GPUs, of the approach tried least often.
 
-    The guess with which the trend begins compares sizes of one form better than different forms.
+    The guess with which the trend begins compares sizes of one approach better than different approaches.
     """
     expected = trend.expected(proposals)
     if trend.device.type != "GPU":
         return proposals[int(np.argmin(expected))]
-    tried = Counter(form_of(t.candidate) for t in trials)
-    return min(zip(proposals, expected, strict=True), key=lambda p: (tried[form_of(p[0])], p[1]))[0]
+    tried = Counter(approach_of(t.candidate) for t in trials)
+    return min(
+        zip(proposals, expected, strict=True), key=lambda p: (tried[approach_of(p[0])], p[1])
+    )[0]
 
 
-def form_of(candidate: Candidate) -> tuple[str | int, ...]:
+def approach_of(candidate: Candidate) -> tuple[str | int, ...]:
     """The family of a candidate, and how it makes products of transformed tiles, if it does."""
-    return tuple(candidate.assignment.get(name, "") for name in FORM)
+    return tuple(candidate.assignment.get(name, "") for name in APPROACH)
 
 
 def improvements(
