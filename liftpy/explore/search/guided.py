@@ -132,9 +132,9 @@ def chosen(proposals: list[Candidate], trials: Sequence[Trial], trend: Trend) ->
 
 
 def first(proposals: list[Candidate], trials: Sequence[Trial], trend: Trend) -> Candidate:
-    """The proposal with the least expected time; on GPUs, of the approach tried least often.
+    """The proposal with the least expected time; on GPUs, of the approaches tried least often.
 
-    The guess with which the trend begins compares sizes of one approach better than different approaches.
+    The guess with which the trend begins compares sizes better than approaches.
     """
     expected = trend.expected(proposals)
     if trend.device.type != "GPU":
