@@ -79,7 +79,7 @@ test: lint ## format, lint, types, imports, and all tests
 	$(BIN)/pytest $(PYTEST)
 
 soak: $(VENV)/.dev ## every case of the tests, 3,000 random programs, 1,000 gradients; records tests/fuzz/*.json
-	$(BIN)/pytest $(PYTEST) -m "covering or sampled" --every-case
+	$(BIN)/pytest $(PYTEST) -m "covering or sampled or soak" --every-case
 	PYTHONPATH=. $(BIN)/python tests/fuzz/soak.py --count $(PROGRAMS) --start $(FIRST)
 	PYTHONPATH=. $(BIN)/python tests/fuzz/gradients.py --start $(FIRST)
 

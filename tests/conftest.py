@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         OPTION,
         action="store_true",
-        help="run all cases of the tests marked `covering` (tests/covering.py)",
+        help="run all cases of all tests (tests/covering.py)",
     )
 
 

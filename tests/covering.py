@@ -5,8 +5,8 @@ is marked `covering(n)`, about one case in `n` runs: cases are chosen until each
 parameter occurs, and then further ones. `covering(n, "name", "family")` chooses combinations of
 these parameters only, and runs each with all values of the others. If the cases of a test differ
 only by a seed, or not every value is worth its time on each commit, the test is marked
-`sampled(n)`: one case in `n` runs, whatever its values. `--every-case`, as in `make soak`, runs all
-cases.
+`sampled(n)`: one case in `n` runs, whatever its values. An expensive case of what cheaper tests
+show too is marked `soak`. `--every-case`, as in `make soak`, runs all cases.
 
 The choice depends only on the name of a test and its cases, so runs of the same commit give the
 same verdict.
@@ -29,6 +29,7 @@ OPTION = "--every-case"
 
 def thinned(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The items that run: all of unmarked tests, and the chosen ones of the others."""
+    items = [item for item in items if item.get_closest_marker("soak") is None]
     cases: defaultdict[str, dict[Case, None]] = defaultdict(dict)
     of_item: dict[pytest.Item, tuple[str, Case]] = {}
     choice: dict[str, tuple[Callable[[Sequence[Case], int, str], set[Case]], int]] = {}

@@ -56,6 +56,8 @@ def test_another_test_has_other_cases_and_the_same_one_the_same() -> None:
         ("covering(4)", ["-k", "2-0-b"], 1),
         ("sampled(20)", [], 2 + 1),
         ("sampled(20)", [OPTION], 40 + 1),
+        ("soak", [], 1),
+        ("soak", [OPTION], 40 + 1),
     ],
 )
 def test_a_part_of_a_marked_test_runs(
