@@ -9,7 +9,7 @@ which floor division and remainder use:
 
 Division is always floor division; the C printer emits `/` only where the two agree. Exact division
 (`split` of a length by its divisor) is a monomial with a negative exponent: `(n /^ m) * m = n`.
-Every simplification here is checked by z3 in tests/ir/test_nat.py.
+z3 proves the laws that are applied here for all coefficients and divisors (tests/ir/test_nat.py).
 """
 
 from __future__ import annotations
