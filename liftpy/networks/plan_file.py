@@ -19,10 +19,17 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from liftpy.constraints.device import Device
 from liftpy.errors import LiftError, StoreRefused
@@ -30,7 +37,7 @@ from liftpy.explore.space.candidate import program_text
 from liftpy.explore.space.settings import Settings
 from liftpy.files.reading import opened
 from liftpy.ir.program import Program
-from liftpy.ir.types import SCALARS
+from liftpy.ir.types import SCALARS, STORAGE
 from liftpy.language.text.program import parse
 from liftpy.memory import available
 from liftpy.networks.graph import Graph, Operation, Tensor
@@ -87,6 +94,14 @@ class PlanData:
     version: str
 
 
+def _of_tensor(name: str) -> str:
+    """The name of a scalar type, if tensors may have it; ValueError otherwise."""
+    names = [n for n, scalar in SCALARS.items() if scalar not in STORAGE]
+    if name not in names:
+        raise ValueError(f"Input should be one of {', '.join(names)}")
+    return name
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -95,7 +110,7 @@ class TensorFields(_Strict):
     """A tensor: an `offset` in the arena, or `constant`, an offset in the part with constants."""
 
     name: Name
-    type: Literal["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"]
+    type: Annotated[str, AfterValidator(_of_tensor)]
     shape: Annotated[list[Annotated[int, Field(ge=0, le=2**40)]], Field(max_length=64)]
     offset: Natural | None = None
     constant: Natural | None = None
