@@ -57,7 +57,7 @@ Nanoseconds = Annotated[int, Field(ge=0, le=10**15)]
 
 
 @dataclass(frozen=True)
-class Choice:
+class PlannedCandidate:
     """The candidate of an operation: `kernels` is the sha256 of its kernels and manifest.
 
     `time_ns` is the sum of its kernels' times; None if it was not measured.
@@ -69,7 +69,7 @@ class Choice:
     kernels: str
 
 
-def total_ns(choices: Iterable[Choice]) -> int | None:
+def total_ns(choices: Iterable[PlannedCandidate]) -> int | None:
     """The sum of the times of some candidates; None if one of them was not measured."""
     times = [choice.time_ns for choice in choices]
     known = [t for t in times if t is not None]
@@ -86,7 +86,7 @@ class PlanData:
     """
 
     graph: Graph
-    choices: Mapping[str, Choice]
+    choices: Mapping[str, PlannedCandidate]
     layout: Layout
     point: Point
     front: tuple[Point, ...]
@@ -210,7 +210,7 @@ def encoded(plan: PlanData) -> bytes:
     return b"".join([MAGIC, FORMAT.to_bytes(4, "little"), hashlib.sha256(rest).digest(), rest])
 
 
-def _candidate(choice: Choice | None) -> dict[str, Any]:
+def _candidate(choice: PlannedCandidate | None) -> dict[str, Any]:
     """The fields of a candidate; null if there is none."""
     if choice is None:
         return {"skeleton": None, "assignment": {}, "time_ns": None, "kernels": None}
@@ -355,9 +355,9 @@ def _check_order(graph: Graph) -> None:
         raise ValueError("no operation writes an output")
 
 
-def _choices(fields: PlanFields) -> dict[str, Choice]:
+def _choices(fields: PlanFields) -> dict[str, PlannedCandidate]:
     return {
-        o.name: Choice(o.skeleton, o.assignment, o.time_ns, o.kernels or "")
+        o.name: PlannedCandidate(o.skeleton, o.assignment, o.time_ns, o.kernels or "")
         for o in fields.operations
         if o.skeleton is not None
     }

@@ -1,7 +1,7 @@
 """Modules are neither too long to read nor too short to stand alone, and no two need each other."""
 
 import ast
-from collections import Counter
+from collections import Counter, defaultdict
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -85,3 +85,13 @@ def test_a_cycle_through_type_checking_is_detected():
     graph = {name: set(needs(text, modules.keys())) for name, text in modules.items()}
     with pytest.raises(CycleError):
         TopologicalSorter(graph).prepare()
+
+
+def test_a_class_name_occurs_at_most_twice():
+    """A reader who meets a name, in a message or a search, finds few classes of it."""
+    homes = defaultdict(list)
+    for name, text in MODULES.items():
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(name)
+    assert {name: found for name, found in homes.items() if len(found) > 2} == {}
