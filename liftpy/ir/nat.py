@@ -162,6 +162,10 @@ class Applied(Atom):
 class Nat(Polynomial):
     """A polynomial over variables, divisions, remainders, minima and maxima, in normal form.
 
+    >>> n, i = lp.size("n", 1, 64), lp.size("i", 0, 3)
+    >>> print((4 * n + i) // 4, (4 * n + i) % 4)
+    n i
+
     Arithmetic with ints and other Nats gives Nats. A constant Nat also combines with NumPy index
     arrays, so that the same index law works on symbols and numbers.
     """
