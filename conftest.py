@@ -1,5 +1,6 @@
 """What every example in a docstring of liftpy may use."""
 
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -10,5 +11,5 @@ import liftpy as lp
 
 @pytest.fixture(autouse=True)
 def names_of_examples(doctest_namespace: dict[str, Any]) -> None:
-    """`lp` and `np`, as in a user's file."""
-    doctest_namespace.update(lp=lp, np=np)
+    """`lp`, `np` and `tempfile`, as in a user's file."""
+    doctest_namespace.update(lp=lp, np=np, tempfile=tempfile)

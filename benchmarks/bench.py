@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import ours
-from cases import Case, chosen
+from cases import CASES, Case, chosen
 from peers import PEERS, Peer
 from peers.interface import LeftOut
 from peers.process import PeerDied, Remote
@@ -185,7 +185,9 @@ def main() -> int:
         return 0
     found = [json.loads(p.read_text("utf-8")) for p in sorted(options.out.glob("*.json"))]
     results = [result for result in found if "case" in result]  # other scripts write there too
-    options.page.write_text(rendered(options.page.read_text("utf-8"), results), "utf-8")
+    groups = {name: case.group for name, case in CASES.items()}
+    page = options.page.read_text("utf-8")
+    options.page.write_text(rendered(page, results, groups), "utf-8")
     for line in missed(results):
         print(f"not held: {line}")
     return 1 if options.strict and missed(results) else 0

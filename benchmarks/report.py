@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -239,8 +239,17 @@ def machine_text(results: list[Result]) -> str:
     return "\n".join(f"- {text} ({len(names)} cases)" for text, names in texts.items())
 
 
-def tables(results: list[Result]) -> str:
-    """All that was measured."""
+def unmeasured(results: list[Result], cases: Mapping[str, str]) -> str:
+    """The cases of a group that have no result; `cases` has the group of every case."""
+    (group,) = {r["group"] for r in results}
+    names = [name for name, its in cases.items() if its == group]
+    left = [name for name in names if name not in {r["case"] for r in results}]
+    short = [left[0], *(name.partition("/")[2] for name in left[1:])] if left else []
+    return f"Not measured: {len(left)} of {len(names)} cases ({', '.join(short)})." if left else ""
+
+
+def tables(results: list[Result], cases: Mapping[str, str]) -> str:
+    """All that was measured, and what was not; `cases` has the group of every case."""
     verdicts = [
         [g.text, f"{g.least:g}", "" if g.value is None else f"{g.value:.2f}", g.verdict]
         for g in goals(results)
@@ -260,15 +269,20 @@ def tables(results: list[Result]) -> str:
         members = [r for r in results if r["group"] == group]
         if members:
             parts += [f"### {title}", group_table(members), choice_table(members)]
-    return "\n\n".join(parts)
+            parts.append(unmeasured(members, cases))
+    missing = {g: sum(its == g for its in cases.values()) for g in GROUPS}
+    for r in results:
+        missing[r["group"]] = 0
+    parts += [f"Not measured: every case of {GROUPS[g]} ({n})." for g, n in missing.items() if n]
+    return "\n\n".join(filter(None, parts))
 
 
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 
-def rendered(page: str, results: list[Result]) -> str:
-    """The page with the tables between its markers."""
-    return between(page, BEGIN, END, tables(results))
+def rendered(page: str, results: list[Result], cases: Mapping[str, str]) -> str:
+    """The page with the tables between its markers; `cases` has the group of every case."""
+    return between(page, BEGIN, END, tables(results, cases))
 
 
 def between(page: str, begin: str, end: str, text: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,22 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
     del config, files
     name = page.file.src_uri
     folder = posixpath.dirname(PAGES.get(name, f"docs/{name}"))
-    return LINK.sub(lambda link: in_site(posixpath.join(folder, link[1])), markdown)
+    text = LINK.sub(lambda link: in_site(posixpath.join(folder, link[1])), markdown)
+    return "\n".join(indented(text.split("\n")))
+
+
+def indented(lines: Iterable[str]) -> Iterator[str]:
+    """Lines with twice the indentation, which Python-Markdown needs for a list inside a list.
+
+    >>> list(indented(["- a", "  - b", "```", "  code", "```"]))
+    ['- a', '    - b', '```', '  code', '```']
+    """
+    is_code = False
+    for line in lines:
+        text = line.lstrip(" ")
+        fence = text.startswith("```")
+        is_code ^= fence
+        yield line if is_code or fence else " " * (len(line) - len(text)) + line
 
 
 def in_site(path: str) -> str:

@@ -105,7 +105,13 @@ def compile_to_kernel(
     sizes: Mapping[str, int] | None = None,
     storage: StorageLike | None = None,
 ) -> Kernel:
-    """Compile a program for a device; `sizes` gives numbers for its open sizes.
+    """Compiles a program for a device; `sizes` gives numbers for its open sizes.
+
+    >>> squares = lp.parse("size n: 1..64 def squares(xs: [n]f32) = xs |> map(x => x * x)")
+    >>> kernel = lp.compile(squares, sizes={"n": 3})  # doctest: +SKIP
+    >>> kernel(np.float32([1, 2, 3])).tolist()  # doctest: +SKIP
+    [1.0, 4.0, 9.0]
+    >>> kernel.close()  # doctest: +SKIP
 
     `storage` has types in which its values may be stored (`lp.with_storage`).
 

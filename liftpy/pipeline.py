@@ -1,4 +1,4 @@
-"""The compiler: from a program and its choices to kernels, stage by stage."""
+"""The compiler: from a program and its choices to kernels, step by step."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Lost(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandResult:
     """The exit code of a command on a board, and what it printed."""
 
     code: int
@@ -109,7 +109,7 @@ class Link:
 
     # --- commands ---------------------------------------------------------------------------------
 
-    def call(self, command: str, seconds: float = CALL_SECONDS) -> Answer:
+    def call(self, command: str, seconds: float = CALL_SECONDS) -> CommandResult:
         """Runs a short command on the board."""
         with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as output:
             process = self.transport.start(ending(command), errors, output)
@@ -127,7 +127,7 @@ class Link:
         found = EXIT.fullmatch(lines.pop())
         if found is None:
             raise Lost(said or f"the command ended with code {process.returncode}")
-        return Answer(int(found[1]), "\n".join(lines), said)
+        return CommandResult(int(found[1]), "\n".join(lines), said)
 
     def copy(self, name: str, files: Mapping[str, bytes], target: str) -> None:
         """Copies files as a new folder `name` into a folder of the board, which exists.
@@ -181,7 +181,7 @@ class Link:
             (Path(bundle) / "library.txt").write_bytes(self.libraries["library.txt"])
         return self._described(self.call(f"{self._path} --describe --bundle {bundle}"))
 
-    def _described(self, told: Answer) -> Machine:
+    def _described(self, told: CommandResult) -> Machine:
         if told.code in (126, 127):
             raise BoardRefused(
                 f"the runner {self._path} cannot be started on {self.address}: {told.errors}. "

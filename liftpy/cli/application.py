@@ -34,7 +34,7 @@ COMMANDS = {
     "workloads": ("workloads", "Built-in programs, with sizes and flop counts."),
     "show": (
         "showing",
-        "The program at a stage of the compiler, for the candidate that --set names.",
+        "The program at a step of the compiler, for the candidate that --set names.",
     ),
     "derive": (
         "language",

@@ -40,7 +40,7 @@ from liftpy.networks.offchip.policies import POLICIES, Policy
 from liftpy.networks.offchip.published import NETWORKS
 from liftpy.networks.offchip.search import Objective
 from liftpy.networks.plan import Plan, load, stored
-from liftpy.networks.plan_file import Choice
+from liftpy.networks.plan_file import PlannedCandidate
 from liftpy.networks.planning import Point
 from liftpy.networks.profiling import Profile, trace_of
 from liftpy.opencl.clock import BY_HOST
@@ -247,7 +247,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
     }
 
 
-def candidate_data(choice: Choice | None) -> dict[str, Any]:
+def candidate_data(choice: PlannedCandidate | None) -> dict[str, Any]:
     """A candidate as JSON; an operation without kernels has none, and takes no time."""
     if choice is None:
         return {"skeleton": None, "assignment": {}, "time_ns": 0}

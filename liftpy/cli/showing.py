@@ -1,4 +1,4 @@
-"""show: a program at a stage of the compiler. The source and types need no compiler."""
+"""show: a program at a step of the compiler. The source and types need no compiler."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
 
 
 class ShownStage(StrEnum):
-    """The stages that `show` can print."""
+    """The steps of the compiler that `show` can print."""
 
     SOURCE = "source"
     TYPES = "types"
@@ -72,7 +72,7 @@ def show(  # noqa: PLR0913  one parameter per option
     device: LimitsName = None,
     json: JsonFlag = False,
 ) -> None:
-    """The program at a stage of the compiler, for the candidate that --set names."""
+    """The program at a step of the compiler, for the candidate that --set names."""
     source = load_program(program, size, storage)
     given, listed = settings_and_lists(set_)
 

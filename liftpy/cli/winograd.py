@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from liftpy.cli.screen import say, show, show_json
-from liftpy.winograd.choosing import SCALED, By, Choice, Chosen, Scaling, choose
+from liftpy.winograd.choosing import SCALED, By, PointsFound, RatedTriple, Scaling, choose
 from liftpy.winograd.error import FORMS, above, best_known, bound_of, check_error, gamma
 from liftpy.winograd.linear import Counts, Form, Sharing
 from liftpy.winograd.matrices import Matrix
@@ -159,7 +159,7 @@ def show_winograd(  # noqa: PLR0913  one parameter for each option
     show(table_of(data["error"], "dimensions", "gamma", "roundings", "bound"))
 
 
-def show_choice(found: Chosen, by: By, *, json: bool) -> None:
+def show_choice(found: PointsFound, by: By, *, json: bool) -> None:
     """Prints what a search has found, beside the usual points."""
     smallest = "smallest bound" if by is By.BOUND else "smallest measured error"
     rows = [
@@ -205,7 +205,7 @@ def show_choice(found: Chosen, by: By, *, json: bool) -> None:
     )
 
 
-def choice_json(what: str, choice: Choice) -> dict[str, Any]:
+def choice_json(what: str, choice: RatedTriple) -> dict[str, Any]:
     """A choice as JSON data."""
     return {
         "choice": what,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from liftpy.constraints.terms import (
+    GuardedTerm,
     Names,
-    Reading,
     Term,
     TermReader,
     counters_in,
@@ -45,7 +45,7 @@ class Frame:
 
     counter: str = ""
     each: Nat = ZERO
-    once: dict[Reading, tuple[Names, Nat]] = field(default_factory=dict)
+    once: dict[GuardedTerm, tuple[Names, Nat]] = field(default_factory=dict)
     indexed: set[str] = field(default_factory=set)
 
     def total(self) -> Nat:
@@ -157,11 +157,11 @@ class Blocks:
         """Count the variables through which a term is read; `apart` reads each lane separately."""
         self.share(repeated(term))
         self.emit_readings(
-            Reading(term, (), self.block_of(term, self.block)), Lanes(lane, width, apart), {}
+            GuardedTerm(term, (), self.block_of(term, self.block)), Lanes(lane, width, apart), {}
         )
 
     def emit_readings(
-        self, start: Reading, lanes: Lanes, alternatives: dict[Reading, Frame]
+        self, start: GuardedTerm, lanes: Lanes, alternatives: dict[GuardedTerm, Frame]
     ) -> None:
         """`emit` for a term behind guards; `alternatives` has what is known of decided choices."""
         lane, width, apart = lanes
@@ -191,7 +191,7 @@ class Blocks:
                 by_lane = apart or guards
                 self.declare(reading, lane, width if by_lane else ONE, again=apart)
 
-    def note_alternative(self, load: Reading, lane: str, *, apart: bool) -> None:
+    def note_alternative(self, load: GuardedTerm, lane: str, *, apart: bool) -> None:
         """Note a load that a choice selects instead of one that takes as many variables."""
         part, guards, _ = load
         other = guards[-1].otherwise if guards and guards[-1].holds else part
@@ -214,7 +214,7 @@ class Blocks:
         return False
 
     def choose_by_counters(
-        self, choice: Reading, lanes: Lanes, alternatives: dict[Reading, Frame]
+        self, choice: GuardedTerm, lanes: Lanes, alternatives: dict[GuardedTerm, Frame]
     ) -> None:
         """Count a choice of which each block of an unrolled loop has one alternative only."""
         made = alternatives.get(choice)
@@ -225,7 +225,7 @@ class Blocks:
             frames: list[Frame] = []
             for part in term.parts:
                 self.frames.append(Frame())
-                start = Reading(part, guards, block if guards else self.block_of(part, block))
+                start = GuardedTerm(part, guards, block if guards else self.block_of(part, block))
                 self.emit_readings(start, lanes, alternatives)
                 frames.append(self.frames.pop())
             made = alternatives[choice] = self.longest(term, *frames)
@@ -293,7 +293,7 @@ class Blocks:
         else:
             self.branch(lambda: self.emit(element, term.place, term.width, apart=True), times)
 
-    def declare(self, reading: Reading, lane: str, count: Nat, *, again: bool = False) -> None:
+    def declare(self, reading: GuardedTerm, lane: str, count: Nat, *, again: bool = False) -> None:
         """Count variables; those of a stable term are declared once for all that it depends on.
 
         `count` are needed if it differs by lane; with `again`, also if it is not stable.

@@ -2,9 +2,9 @@
 
 Parameters are assigned in dependency order. Two partial assignments that no open condition can
 tell apart have the same continuations, which are counted once. So the space becomes a graph whose
-paths are the points, with a `Node` for each class of partial assignments. Each independent part of
-a system has its own graph. Point number `k` is found by walking the graph: a draw costs nothing
-beyond the count.
+paths are the points, with a node (`PartialPoints`) for each class of partial assignments. Each
+independent part of a system has its own graph. Point number `k` is found by walking the graph: a
+draw costs nothing beyond the count.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ TRIES = 200  # repeated points in a row after which `incremental` gives up
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Node:
+class PartialPoints:
     """A class of partial assignments: the next parameter's values, and the points up to each."""
 
     values: tuple[int, ...]
     totals: tuple[int, ...]
-    next: tuple[Node, ...]
+    next: tuple[PartialPoints, ...]
 
     @property
     def count(self) -> int:
@@ -46,7 +46,7 @@ class Node:
         return self.totals[-1]
 
 
-END = Node((), (1,), ())
+END = PartialPoints((), (1,), ())
 
 
 class Graph:
@@ -55,15 +55,15 @@ class Graph:
     def __init__(self, system: ConstraintSystem) -> None:
         self.order = cheapest_order(system)
         self.levels = Levels(system, self.order)
-        self.nodes: list[dict[Any, Node | None]] = [{} for _ in self.order]
+        self.nodes: list[dict[Any, PartialPoints | None]] = [{} for _ in self.order]
         self.made = 0
 
     @cached_property
-    def root(self) -> Node | None:
+    def root(self) -> PartialPoints | None:
         """The node where every point begins; None if there are no points."""
         return self.node(()) if self.levels.possible else None
 
-    def node(self, given: tuple[int, ...]) -> Node | None:
+    def node(self, given: tuple[int, ...]) -> PartialPoints | None:
         """The class of a partial assignment; None if it has no continuation."""
         check()
         k = len(given)
@@ -75,7 +75,7 @@ class Graph:
             return known[key]
         values: list[int] = []
         totals: list[int] = []
-        further: list[Node] = []
+        further: list[PartialPoints] = []
         total = 0
         for value in self.levels.values[k](*given):
             if (after_it := self.node((*given, value))) is not None:
@@ -83,7 +83,7 @@ class Graph:
                 values.append(value)
                 totals.append(total)
                 further.append(after_it)
-        made = Node(tuple(values), tuple(totals), tuple(further)) if values else None
+        made = PartialPoints(tuple(values), tuple(totals), tuple(further)) if values else None
         known[key] = made
         self.made += 1
         if self.made > NODE_LIMIT:

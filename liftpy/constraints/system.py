@@ -179,7 +179,7 @@ def formulas(constraint: Constraint, at: Mapping[str, SymbolicNumber], build: Bu
     return [*guards, body]
 
 
-class Sum(str):
+class SumSource(str):
     """Source of a sum, which grows without parentheses: Python reads at most 200 nested ones."""
 
     __slots__ = ()
@@ -188,7 +188,7 @@ class Sum(str):
 def infix(operator: str, left: Any, right: Any) -> str:
     """Python source of an operator."""
     if operator == "+":
-        return Sum(f"{left[:-1] if isinstance(left, Sum) else f'({left}'} + {right})")
+        return SumSource(f"{left[:-1] if isinstance(left, SumSource) else f'({left}'} + {right})")
     return f"({left} {operator} {right})"
 
 

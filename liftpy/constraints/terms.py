@@ -51,7 +51,7 @@ class Guard(NamedTuple):
     otherwise: Term
 
 
-class Reading(NamedTuple):
+class GuardedTerm(NamedTuple):
     """A term that is read behind guards, in the block of the loop with this counter."""
 
     term: Term
@@ -59,7 +59,7 @@ class Reading(NamedTuple):
     block: str
 
     @property
-    def bare(self) -> Reading:
+    def bare(self) -> GuardedTerm:
         """The reading as if all guards were known to hold."""
         return self._replace(guards=())
 
@@ -269,8 +269,8 @@ def repeated(term: Term) -> set[Term]:
 
 
 def readings(
-    start: Reading, block_of: Callable[[Term, str], str], decided: Callable[[Term], bool]
-) -> Iterator[Reading]:
+    start: GuardedTerm, block_of: Callable[[Term, str], str], decided: Callable[[Term], bool]
+) -> Iterator[GuardedTerm]:
     """Yield a reading and those it is computed from, once for each way in which code reads them.
 
     A term that is read behind other guards is computed again (Note [Behind a condition] in
@@ -290,7 +290,7 @@ def readings(
             behind = guards
             if part.condition is not None:
                 behind = (*guards, Guard(part.condition, k == 0, part.parts[1]))
-            found = Reading(p, behind, inner if behind else block_of(p, inner))
+            found = GuardedTerm(p, behind, inner if behind else block_of(p, inner))
             if found not in seen:
                 seen.add(found)
                 waiting.append(found)

@@ -90,6 +90,11 @@ def space_of(  # noqa: PLR0913  one argument per setting
 ) -> Space:
     """The space of a program on a device (a `Device`, or an argument of `find_device`).
 
+    >>> squares = lp.parse("def squares(xs: [64]f32) = xs |> map(x => x * x)")
+    >>> space = lp.space(squares, "profile:mali-g72", families=["tiled"], where=["tile0 <= 8"])
+    >>> space.count()
+    56
+
     `families` restricts the families, `memory_limit` the peak of candidates, in bytes. Forms by
     F(m, r), and with narrower storage, are left out if their error bound, relative to the largest
     possible result, exceeds `max_error`; `winograd_points` are the points of F(m, r): `"bound"`
@@ -219,6 +224,13 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     """Runs a campaign: compiles, checks and times the first `samples` candidates of a search.
 
     `search` names one of `liftpy.explore.search`; `seed` determines its draws.
+
+    >>> squares = lp.parse("def squares(xs: [64]f32) = xs |> map(x => x * x)")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file, device = f"{folder}/squares.db", "profile:mali-g72"
+    ...     campaign = lp.explore(squares, samples=3, db=file, device=device, modelled=True)
+    >>> campaign.counts, campaign.best().peak
+    ({'modelled': 3}, 512)
 
     The same call resumes a campaign that ended in any way, with the same candidates as if it had
     not been interrupted. A larger `samples` extends it.

@@ -56,7 +56,7 @@ Sources: TypeAlias = tuple[Cotangent, Cotangent]
 
 
 @dataclass(frozen=True)
-class Fold:
+class ProgramFold:
     """A fold in the program: its step, and the values of its initial state and its array."""
 
     pull: Pull
@@ -110,7 +110,7 @@ class Fold:
 
 
 def pull_back(
-    fold: Fold,
+    fold: ProgramFold,
     after: Expr,
     given: Sequence[tuple[Leaf, Expr]],
     wanted: Sequence[tuple[Leaf, Type]],
@@ -176,7 +176,7 @@ def pull_fold(pull: Pull, expr: FunCall, ct: Cotangent, scope: Scope) -> None:
     if not isinstance(expr.fun, Reduce | Scan | ExclusiveScan):
         message = f"{expr.fun} is not a fold"
         raise InternalError(message)
-    fold = Fold(pull, expr.fun.f, scope.value(init), scope.value(xs), scope)
+    fold = ProgramFold(pull, expr.fun.f, scope.value(init), scope.value(xs), scope)
     last, given = (ct, []) if isinstance(expr.fun, Reduce) else (None, list(leaves(ct)))
     exclusive = isinstance(expr.fun, ExclusiveScan)
     wanted = scope.leaves(xs)
@@ -196,7 +196,7 @@ def pull_iterate(pull: Pull, expr: FunCall, ct: Cotangent, scope: Scope) -> None
         return
     names = {p.name for p in (*fun.f.params, *fun.f.body.free)}
     step = Lambda((*fun.f.params, Param(fresh("step", names), I32)), fun.f.body)
-    fold = Fold(pull, step, scope.value(init), indices(fun.times), scope)
+    fold = ProgramFold(pull, step, scope.value(init), indices(fun.times), scope)
     pull(init, pull_back(fold, fold.flat(ct), [], [])[0], scope)
 
 

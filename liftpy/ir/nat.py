@@ -9,7 +9,7 @@ which floor division and remainder use:
 
 Division is always floor division; the C printer emits `/` only where the two agree. Exact division
 (`split` of a length by its divisor) is a monomial with a negative exponent: `(n /^ m) * m = n`.
-Every simplification here is checked by z3 in tests/ir/test_nat.py.
+z3 proves the laws that are applied here for all coefficients and divisors (tests/ir/test_nat.py).
 """
 
 from __future__ import annotations
@@ -161,6 +161,10 @@ class Applied(Atom):
 
 class Nat(Polynomial):
     """A polynomial over variables, divisions, remainders, minima and maxima, in normal form.
+
+    >>> n, i = lp.size("n", 1, 64), lp.size("i", 0, 3)
+    >>> print((4 * n + i) // 4, (4 * n + i) % 4)
+    n i
 
     Arithmetic with ints and other Nats gives Nats. A constant Nat also combines with NumPy index
     arrays, so that the same index law works on symbols and numbers.

@@ -19,6 +19,12 @@ from liftpy.source.spans import Spans
 class Program:
     """A closed function from named arrays to an array, which can be compiled.
 
+    Called with arrays, it is evaluated by NumPy (`lp.evaluate`).
+
+    >>> squares = lp.parse("def squares(xs: [3]f32) = xs |> map(x => x * x)")
+    >>> squares(np.float32([1, 2, 3])).tolist()
+    [1.0, 4.0, 9.0]
+
     `constants` names the parameters that do not change between runs, such as weights: what depends
     only on them is prepared once. `spans` has the places of the parts in the program's text; it
     does not affect equality. `storage` has the types in which candidates may store a value, by its

@@ -25,12 +25,12 @@ def misfit_of(function: Any, count: int) -> str | None:
 
 
 def is_stage(function: object) -> bool:
-    """Whether a function is a word that returns a stage, such as `lp.join`."""
+    """Whether a function is a word that returns a pipeline step, such as `lp.join`."""
     return getattr(function, "gives_a_stage", False) is True
 
 
 def stage_or(function: Any) -> Any:
-    """`function` itself, or the stage that it returns if it is a word that returns a stage."""
+    """`function` itself, or the pipeline step that it returns if it is a word that returns one."""
     return function() if is_stage(function) else function
 
 

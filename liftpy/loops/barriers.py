@@ -43,7 +43,7 @@ LOCAL_IDS = ("lid0", "lid1", "lid2")
 
 
 @dataclass(eq=False, slots=True)
-class Loop:
+class LoopBarriers:
     """A loop, and how many barriers precede its beginning and its end."""
 
     entered: For
@@ -68,7 +68,7 @@ class Touch:
     cell: Cell
     store: bool
     place: int
-    loops: tuple[Loop, ...]
+    loops: tuple[LoopBarriers, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Way:
     """
 
     barriers: frozenset[int]
-    again: Loop | None = None
+    again: LoopBarriers | None = None
 
 
 def with_needed_barriers(block: Block, local_size: tuple[int, int, int]) -> Block:
@@ -133,12 +133,12 @@ def touches_of(block: Block) -> tuple[list[Touch], int]:
     touches: dict[Touch, None] = {}
     place = 0
 
-    def follow(block: Block, loops: tuple[Loop, ...]) -> None:
+    def follow(block: Block, loops: tuple[LoopBarriers, ...]) -> None:
         nonlocal place
         for s in block:
             match s:
                 case For(body=body):
-                    loop = Loop(s, place)
+                    loop = LoopBarriers(s, place)
                     follow(body, (*loops, loop))
                     loop.end = place
                 case If(_, then, otherwise):
@@ -168,7 +168,7 @@ def ways(one: Touch, two: Touch) -> Iterator[Way]:
         yield Way(frozenset((*rest, *beginning)), loop)
 
 
-def common(one: Touch, two: Touch) -> Iterator[Loop]:
+def common(one: Touch, two: Touch) -> Iterator[LoopBarriers]:
     """The loops around both accesses, the outermost first."""
     for here, there in zip(one.loops, two.loops, strict=False):
         if here is not there:

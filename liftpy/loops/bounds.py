@@ -135,7 +135,7 @@ def ends(value: Value, known: Mapping[str, Ends]) -> Ends:
 
 
 @dataclass(frozen=True)
-class Bound:
+class ProvedAccess:
     """An access of `cell` and why it is inside its memory; `outside` says where it is not."""
 
     cell: Cell
@@ -152,10 +152,10 @@ class Bound:
         return f"{what}: in 0..{memory.length - 1} by {self.way}"
 
 
-def bounds(code: LoopKernel) -> tuple[Bound, ...]:
+def bounds(code: LoopKernel) -> tuple[ProvedAccess, ...]:
     """Every access of a kernel to memory with addresses, and why it is inside."""
-    known: dict[object, Bound] = {}
-    found: list[Bound] = []
+    known: dict[object, ProvedAccess] = {}
+    found: list[ProvedAccess] = []
     for cell, store, place in accesses(code.block, CodePlace(code.indices)):
         key = (cell, store, place.key)
         if key not in known:
@@ -196,18 +196,18 @@ def loads(value: Value, place: CodePlace) -> Iterator[tuple[Cell, bool, CodePlac
         yield from loads(part, place)
 
 
-def bound_of(cell: Cell, place: CodePlace, *, store: bool) -> Bound:
+def bound_of(cell: Cell, place: CodePlace, *, store: bool) -> ProvedAccess:
     """Why an access is inside, or where it is not."""
     unknown = {name: var(name, None) for name in cell.index.names() - place.ranges.keys()}
     index = cell.index.substitute({**place.ranges, **unknown})
     last = cell.memory.length - cell.width
     goals = [goal for goal in (index, last - index) if not is_natural(goal)]
     if not goals:
-        return Bound(cell, store, "ranges")
+        return ProvedAccess(cell, store, "ranges")
     rooms = [test.room.substitute(place.ranges) for test in place.holding]
     open_goals = [goal for goal in goals if not follows(goal, rooms)]
     if not open_goals:
-        return Bound(cell, store, "guard")
+        return ProvedAccess(cell, store, "guard")
     for goal in open_goals:
         answer = find_point(
             [at_most(goal + 1, 0), *place.links, *(at_most(0, room) for room in rooms)],
@@ -218,10 +218,10 @@ def bound_of(cell: Cell, place: CodePlace, *, store: bool) -> Bound:
         )
         if isinstance(answer, Witness):
             at = ", ".join(f"{name} = {number}" for name, number in sorted(answer.at.items()))
-            return Bound(cell, store, None, f"at {at or 'every place'}")
+            return ProvedAccess(cell, store, None, f"at {at or 'every place'}")
         if isinstance(answer, Undecided):
-            return Bound(cell, store, None, f"the solver gave up ({answer.reason})")
-    return Bound(cell, store, "solver")
+            return ProvedAccess(cell, store, None, f"the solver gave up ({answer.reason})")
+    return ProvedAccess(cell, store, "solver")
 
 
 def follows(goal: Nat, rooms: Sequence[Nat]) -> bool:

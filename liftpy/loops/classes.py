@@ -77,7 +77,7 @@ class Class:
 
 
 @dataclass(frozen=True)
-class Axis:
+class ClassifiedPlace:
     """A place of some tests, and its classes, at least two, in ascending order."""
 
     place: Nat
@@ -85,7 +85,7 @@ class Axis:
     classes: tuple[Class, ...]
 
     @staticmethod
-    def of(place: Nat, tests: Iterable[RangeTest]) -> Axis | None:
+    def of(place: Nat, tests: Iterable[RangeTest]) -> ClassifiedPlace | None:
         """The classes of a place; None if it has fewer than two, or too many."""
         values = values_of(place)
         cut = {t: ends for t in tests if (ends := mixed(t, place, values)) is not None}
@@ -94,7 +94,7 @@ class Axis:
         if not 2 < len(ends) <= MOST_CLASSES + 1:
             return None
         classes = (class_of(place, cut, values, a, b) for a, b in pairwise(ends))
-        return Axis(place, tuple(cut), tuple(classes))
+        return ClassifiedPlace(place, tuple(cut), tuple(classes))
 
     def branches(self, version: Callable[[Class], Block]) -> Block:
         """The versions for all classes, each guarded by the test of its class."""
@@ -199,7 +199,7 @@ def value_of(place: Nat, digit: Atom, number: int) -> int:
     return sum(c * prod(of(a) ** e for a, e in monomial) for monomial, c in place.terms.items())
 
 
-def axes_of(block: Block, known: frozenset[str]) -> Iterator[Axis]:
+def axes_of(block: Block, known: frozenset[str]) -> Iterator[ClassifiedPlace]:
     """The axes of a block in which ids and counters of outer loops are `known`."""
     inner = {s.counter for s in statements_in(block) if isinstance(s, For)}
     found: dict[Nat, dict[RangeTest, None]] = {}
@@ -211,7 +211,7 @@ def axes_of(block: Block, known: frozenset[str]) -> Iterator[Axis]:
         if outer and rest <= inner and rest.isdisjoint(known):
             found.setdefault(place, {})[test] = None
     for place, tests in found.items():
-        axis = Axis.of(place, tests)
+        axis = ClassifiedPlace.of(place, tests)
         if axis is not None:
             yield axis
 
@@ -227,7 +227,7 @@ def of_block(block: Block, known: frozenset[str], room: int) -> Block:
         return block
     before, after = block.statements[:start], block.statements[end:]
     room -= size_of(Block((*before, *after)))
-    axes: list[Axis] = []
+    axes: list[ClassifiedPlace] = []
     for axis in axes_of(part, known) if not has_barrier(part) else ():
         if count(*axes, axis) * (size_of(part) + 1) <= room:
             axes.append(axis)
@@ -235,7 +235,9 @@ def of_block(block: Block, known: frozenset[str], room: int) -> Block:
     return Block((*before, *made, *after))
 
 
-def with_versions(block: Block, axes: Sequence[Axis], known: frozenset[str], room: int) -> Block:
+def with_versions(
+    block: Block, axes: Sequence[ClassifiedPlace], known: frozenset[str], room: int
+) -> Block:
     """The versions of a block along some axes, and those of the loops in each of them."""
     if axes:
         first, *others = axes
@@ -263,7 +265,7 @@ def of_statement(s: Statement, known: frozenset[str], room: int) -> Iterator[Sta
             yield s
 
 
-def count(*axes: Axis) -> int:
+def count(*axes: ClassifiedPlace) -> int:
     """The number of classes of all axes together."""
     return prod(len(axis.classes) for axis in axes)
 

@@ -50,11 +50,11 @@ Place = TypeVar("Place", Cell, RangeTest)
 
 def without_common(block: Block) -> Block:
     """A block in which no two variables hold the same value, and none is computed again."""
-    return Sharing().block(block)
+    return KnownVariables().block(block)
 
 
 @dataclass
-class Sharing:
+class KnownVariables:
     """The variables known at the current point of the code, by the numbers of their values.
 
     `numbers` maps each value so far to its number; in its keys, the parts of a value are variables

@@ -53,7 +53,7 @@ MOST_LANES_OF_A_DOT = 4
 
 
 @dataclass(frozen=True)
-class Scope:
+class KernelPoint:
     """A point in a kernel: ranges of counters and ids, variables; `uniform` if all reach it.
 
     `ranges` are those of variables that hold a clamped index, and `ends` what is known of any.
@@ -81,10 +81,10 @@ def _faults(code: LoopKernel) -> Iterator[str]:
         if names.count(name) > 1:
             yield f"two memories are called {name}"
     ids = {name: (0, count - 1) for name, count in code.ranges.items()}
-    yield from _of_block(code.block, Scope(code, ids))
+    yield from _of_block(code.block, KernelPoint(code, ids))
 
 
-def _of_block(block: Block, scope: Scope) -> Iterator[str]:
+def _of_block(block: Block, scope: KernelPoint) -> Iterator[str]:
     """What is wrong in a block."""
     scope = replace(
         scope,
@@ -123,7 +123,7 @@ def _of_block(block: Block, scope: Scope) -> Iterator[str]:
                     yield f"a barrier for {s.memory} that not every work-item reaches"
 
 
-def _of_store(s: Store, scope: Scope) -> Iterator[str]:
+def _of_store(s: Store, scope: KernelPoint) -> Iterator[str]:
     """What is wrong with a store, apart from its cell and its value."""
     cell, value = s.cell, s.value
     for test in s.silent:
@@ -135,7 +135,7 @@ def _of_store(s: Store, scope: Scope) -> Iterator[str]:
         yield f"{cell.width} of {cell.type} in {cell.memory.name} are given {given}"
 
 
-def _of_loop(s: For, scope: Scope) -> Iterator[str]:
+def _of_loop(s: For, scope: KernelPoint) -> Iterator[str]:
     """What is wrong with a loop."""
     if s.counter in scope.indices or s.counter in scope.variables:
         yield f"{s.counter} is the counter of two loops inside each other, or a variable"
@@ -162,7 +162,7 @@ def _is_even(s: For, first: str, code: LoopKernel) -> bool:
     return own or size == 1
 
 
-def _of_condition(condition: Condition, scope: Scope) -> Iterator[str]:
+def _of_condition(condition: Condition, scope: KernelPoint) -> Iterator[str]:
     """What is wrong with a condition."""
     if not condition.tests:
         yield "a condition without tests"
@@ -170,7 +170,7 @@ def _of_condition(condition: Condition, scope: Scope) -> Iterator[str]:
         yield from _of_index(test.index, scope)
 
 
-def _of_index(index: Nat, scope: Scope) -> Iterator[str]:
+def _of_index(index: Nat, scope: KernelPoint) -> Iterator[str]:
     """What is wrong with an index: the range of each variable must include all its values."""
     for a in index.atoms():
         if not isinstance(a, Var):
@@ -185,7 +185,7 @@ def _of_index(index: Nat, scope: Scope) -> Iterator[str]:
             )
 
 
-def _of_value(value: Value, scope: Scope) -> Iterator[str]:
+def _of_value(value: Value, scope: KernelPoint) -> Iterator[str]:
     """What is wrong with an expression, apart from its parts."""
     match value:
         case Cell():
@@ -222,7 +222,7 @@ def _of_value(value: Value, scope: Scope) -> Iterator[str]:
                 yield f"{number} as {t}"
 
 
-def _of_cell(cell: Cell, scope: Scope) -> Iterator[str]:
+def _of_cell(cell: Cell, scope: KernelPoint) -> Iterator[str]:
     """What is wrong with a memory cell."""
     memory, code = cell.memory, scope.code
     yield from _of_index(cell.index, scope)

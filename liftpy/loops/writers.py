@@ -34,7 +34,7 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Run:
+class AccessRows:
     """Accesses of `rows` rows of `length` addresses, `stride` apart, at one point of the code."""
 
     memory: Memory
@@ -100,7 +100,7 @@ def id_links(code: LoopKernel) -> Iterator[Constraint]:
             yield equal(known[gid], known.get(wid, var(wid, 0, groups - 1)) * group + within)
 
 
-def runs_of(code: LoopKernel) -> Iterator[Run]:
+def runs_of(code: LoopKernel) -> Iterator[AccessRows]:
     """The accesses of buffers that are stored to, with accesses of adjacent elements as one."""
     start = CodePlace(code.indices, links=tuple(id_links(code)))
     groups: dict[object, tuple[Memory, bool, Nat, CodePlace, set[int]]] = {}
@@ -120,10 +120,10 @@ def runs_of(code: LoopKernel) -> Iterator[Run]:
         strides = {b - a for (a, _), (b, _) in itertools.pairwise(rows)}
         if len(strides) == 1 and len({length for _, length in rows}) == 1:
             (first, length), (stride,) = rows[0], strides
-            yield Run(memory, store, base + first, length, len(rows), stride, place)
+            yield AccessRows(memory, store, base + first, length, len(rows), stride, place)
             continue
         for first, length in rows:
-            yield Run(memory, store, base + first, length, 1, 0, place)
+            yield AccessRows(memory, store, base + first, length, 1, 0, place)
 
 
 def in_a_row(numbers: list[int]) -> Iterator[tuple[int, int]]:

@@ -49,7 +49,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Choice:
+class NextOperation:
     """The operation to continue with, by its index, until it has `samples` candidates.
 
     `gain` is the time in ms that the network is expected to save by this; None if the operation has
@@ -98,7 +98,7 @@ def expected_gain(times: Sequence[float]) -> float:
     return max(0.0, ordered[0] * (1 - ordered[0] / before)) if before else 0.0
 
 
-def chosen(states: Sequence[State], most: int) -> Choice | None:
+def chosen(states: Sequence[State], most: int) -> NextOperation | None:
     """The next operation and its number of candidates; None if all have `most`, or are finished.
 
     Operations without any candidate come first, those with the fewest turns in vain. Then it is the
@@ -110,7 +110,7 @@ def chosen(states: Sequence[State], most: int) -> Choice | None:
         return None
     untried = [(state.vain, k) for k, state in open_ if not state.tried]
     if untried:
-        return Choice(min(untried)[1], target(0, most), None)
+        return NextOperation(min(untried)[1], target(0, most), None)
 
     def rate(pair: tuple[int, State]) -> float:
         state = pair[1]
@@ -124,4 +124,4 @@ def chosen(states: Sequence[State], most: int) -> Choice | None:
 
     index, state = max(open_, key=rate)
     gain = None if state.best is None else state.count * expected_gain(state.times)
-    return Choice(index, target(state.tried, most), gain)
+    return NextOperation(index, target(state.tried, most), gain)

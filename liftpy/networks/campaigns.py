@@ -24,7 +24,7 @@ from liftpy.explore.campaign.run import Progress
 from liftpy.explore.exploring import SAMPLES, explore
 from liftpy.explore.space.candidate import program_text
 from liftpy.ir.program import Program
-from liftpy.networks.budget import Choice, State, chosen
+from liftpy.networks.budget import NextOperation, State, chosen
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.sharing import sharing
 from liftpy.opencl.devices import find_device
@@ -151,7 +151,7 @@ class Turn:
     """A turn of an operation: what is explored next, and what the network takes so far in ms."""
 
     work: Work
-    choice: Choice
+    choice: NextOperation
     total: float
     programs: int
 
@@ -265,7 +265,7 @@ class Exploring:
                 return f"the time limit of {self.deadline.seconds:g} s (--time-limit) ended"
             self.turn(choice)
 
-    def turn(self, choice: Choice) -> None:
+    def turn(self, choice: NextOperation) -> None:
         """Continues the campaign of one program."""
         before = self.now[choice.index]
         total = sum(e.best * e.work.count for e in self.now if e.best is not None)
@@ -297,7 +297,7 @@ class Exploring:
         first, *_ = (reason or after.reason).splitlines() or [""]
         self.now[choice.index] = replace(after, finished=finished, vain=vain, reason=first)
 
-    def limit(self, choice: Choice) -> float | None:
+    def limit(self, choice: NextOperation) -> float | None:
         """The time limit of a turn in seconds; None without a limit of the call.
 
         It is twice as long after a turn in vain.

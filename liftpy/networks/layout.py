@@ -12,7 +12,7 @@ from functools import cache
 
 from liftpy.networks.arena import Block, Solve, place
 from liftpy.networks.graph import Graph, Operation
-from liftpy.networks.sharing import Part, Sharing, sharing
+from liftpy.networks.sharing import Part, TensorPlaces, sharing
 from liftpy.opencl.arguments import touched_buffers
 from liftpy.opencl.kernel import Module, flat
 
@@ -68,7 +68,7 @@ class Layout:
 
 
 def blocks_of(
-    graph: Graph, modules: Mapping[str, Module], alignment: int, shared: Sharing | None = None
+    graph: Graph, modules: Mapping[str, Module], alignment: int, shared: TensorPlaces | None = None
 ) -> list[Block]:
     """The blocks of the arena: parts of storages, and the scratch of operations that have some.
 

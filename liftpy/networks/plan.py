@@ -21,7 +21,7 @@ from liftpy.networks.executing import Array, by_meaning, execute, random_arrays
 from liftpy.networks.graph import Graph
 from liftpy.networks.layout import Layout, constant_bytes, layout_of
 from liftpy.networks.options import Option, Options, firsts
-from liftpy.networks.plan_file import Choice, PlanData, decoded, encoded, total_ns
+from liftpy.networks.plan_file import PlanData, PlannedCandidate, decoded, encoded, total_ns
 from liftpy.networks.planning import Planned, Point, planned, solved
 from liftpy.networks.profiling import Profile, profiled
 from liftpy.networks.running import Runner
@@ -54,7 +54,7 @@ class Plan:
         return self.data.graph
 
     @property
-    def choices(self) -> Mapping[str, Choice]:
+    def choices(self) -> Mapping[str, PlannedCandidate]:
         """The candidate of each operation that has kernels."""
         return self.data.choices
 
@@ -207,7 +207,7 @@ class Plan:
         ]
         first = firsts(target)  # for operations that need kernels only with this alignment
         modules: dict[str, Module] = {}
-        choices: dict[str, Choice] = {}
+        choices: dict[str, PlannedCandidate] = {}
         for o in kept:
             if o.name in self.choices:
                 modules[o.name] = self.modules[o.name]
@@ -278,9 +278,11 @@ def digest(module: Module) -> str:
     return hashlib.sha256(f"{module.source}\0{module.manifest_json()}".encode()).hexdigest()
 
 
-def chosen(option: Option) -> Choice:
+def chosen(option: Option) -> PlannedCandidate:
     """An option as a choice of a plan."""
-    return Choice(option.skeleton, option.assignment, option.time_ns, digest(option.module))
+    return PlannedCandidate(
+        option.skeleton, option.assignment, option.time_ns, digest(option.module)
+    )
 
 
 def alignment_of(device: Device) -> int:

@@ -19,10 +19,17 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from liftpy.constraints.device import Device
 from liftpy.errors import LiftError, StoreRefused
@@ -30,7 +37,7 @@ from liftpy.explore.space.candidate import program_text
 from liftpy.explore.space.settings import Settings
 from liftpy.files.reading import opened
 from liftpy.ir.program import Program
-from liftpy.ir.types import SCALARS
+from liftpy.ir.types import SCALARS, STORAGE
 from liftpy.language.text.program import parse
 from liftpy.memory import available
 from liftpy.networks.graph import Graph, Operation, Tensor
@@ -50,7 +57,7 @@ Nanoseconds = Annotated[int, Field(ge=0, le=10**15)]
 
 
 @dataclass(frozen=True)
-class Choice:
+class PlannedCandidate:
     """The candidate of an operation: `kernels` is the sha256 of its kernels and manifest.
 
     `time_ns` is the sum of its kernels' times; None if it was not measured.
@@ -62,7 +69,7 @@ class Choice:
     kernels: str
 
 
-def total_ns(choices: Iterable[Choice]) -> int | None:
+def total_ns(choices: Iterable[PlannedCandidate]) -> int | None:
     """The sum of the times of some candidates; None if one of them was not measured."""
     times = [choice.time_ns for choice in choices]
     known = [t for t in times if t is not None]
@@ -79,12 +86,20 @@ class PlanData:
     """
 
     graph: Graph
-    choices: Mapping[str, Choice]
+    choices: Mapping[str, PlannedCandidate]
     layout: Layout
     point: Point
     front: tuple[Point, ...]
     device: Device
     version: str
+
+
+def _of_tensor(name: str) -> str:
+    """The name of a scalar type, if tensors may have it; ValueError otherwise."""
+    names = [n for n, scalar in SCALARS.items() if scalar not in STORAGE]
+    if name not in names:
+        raise ValueError(f"Input should be one of {', '.join(names)}")
+    return name
 
 
 class _Strict(BaseModel):
@@ -95,7 +110,7 @@ class TensorFields(_Strict):
     """A tensor: an `offset` in the arena, or `constant`, an offset in the part with constants."""
 
     name: Name
-    type: Literal["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"]
+    type: Annotated[str, AfterValidator(_of_tensor)]
     shape: Annotated[list[Annotated[int, Field(ge=0, le=2**40)]], Field(max_length=64)]
     offset: Natural | None = None
     constant: Natural | None = None
@@ -195,7 +210,7 @@ def encoded(plan: PlanData) -> bytes:
     return b"".join([MAGIC, FORMAT.to_bytes(4, "little"), hashlib.sha256(rest).digest(), rest])
 
 
-def _candidate(choice: Choice | None) -> dict[str, Any]:
+def _candidate(choice: PlannedCandidate | None) -> dict[str, Any]:
     """The fields of a candidate; null if there is none."""
     if choice is None:
         return {"skeleton": None, "assignment": {}, "time_ns": None, "kernels": None}
@@ -340,9 +355,9 @@ def _check_order(graph: Graph) -> None:
         raise ValueError("no operation writes an output")
 
 
-def _choices(fields: PlanFields) -> dict[str, Choice]:
+def _choices(fields: PlanFields) -> dict[str, PlannedCandidate]:
     return {
-        o.name: Choice(o.skeleton, o.assignment, o.time_ns, o.kernels or "")
+        o.name: PlannedCandidate(o.skeleton, o.assignment, o.time_ns, o.kernels or "")
         for o in fields.operations
         if o.skeleton is not None
     }

@@ -16,7 +16,7 @@ from liftpy.networks.layout import Layout
 from liftpy.networks.schedule import (
     ARENA,
     Allocate,
-    Call,
+    OperationLaunches,
     Pack,
     Release,
     Step,
@@ -199,7 +199,7 @@ class Runner:
             case Release(memory):
                 self._device.release(memory)
 
-    def _armed(self, call: Call) -> Armed | None:
+    def _armed(self, call: OperationLaunches) -> Armed | None:
         """The kernels of an operation, with their arguments; None if the host computes it."""
         if call.module is None:
             return None
@@ -207,16 +207,16 @@ class Runner:
 
     # --- a run ------------------------------------------------------------------------------------
 
-    def _groups(self, *, apart: bool) -> list[list[tuple[Call, Armed | None]]]:
+    def _groups(self, *, apart: bool) -> list[list[tuple[OperationLaunches, Armed | None]]]:
         """Operations that are queued together: a group ends with one that the host computes."""
-        groups: list[list[tuple[Call, Armed | None]]] = [[]]
+        groups: list[list[tuple[OperationLaunches, Armed | None]]] = [[]]
         for call, part in self._parts:
             groups[-1].append((call, part))
             if part is None or apart:
                 groups.append([])
         return [group for group in groups if group]
 
-    def _spoil(self, call: Call) -> None:
+    def _spoil(self, call: OperationLaunches) -> None:
         """Fills the results and the scratch of an operation with NaN."""
         places = [self._tensors[n] for n in call.operation.outputs if n in self._tensors]
         for place in (*places, *call.scratch):
@@ -281,7 +281,7 @@ class Runner:
 
 
 def _readers_of(
-    members: Mapping[str, int], parts: Sequence[tuple[Call, Armed | None]]
+    members: Mapping[str, int], parts: Sequence[tuple[OperationLaunches, Armed | None]]
 ) -> Iterator[_Reader]:
     """The buffers that read tensors of a storage, which begin at bytes of it."""
     for call, part in parts:

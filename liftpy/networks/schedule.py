@@ -55,7 +55,7 @@ Step = Allocate | Upload | Pack | Release
 
 
 @dataclass(frozen=True)
-class Call:
+class OperationLaunches:
     """The launches of an operation in a run: the places of its buffers by name.
 
     `scratch` are the places of its temporaries. `module` is None if the host computes it.
@@ -75,7 +75,7 @@ class Schedule:
     """
 
     prepare: tuple[Step, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[OperationLaunches, ...]
     tensors: Mapping[str, Place]
 
 
@@ -150,13 +150,13 @@ def _calls(
     layout: Layout,
     tensors: Mapping[str, Place],
     prepared: _Preparing,
-) -> Iterator[Call]:
+) -> Iterator[OperationLaunches]:
     for operation in graph.operations:
         module = modules.get(operation.name)
         if operation.name in layout.unmoved:
             continue  # its results share storage with its inputs
         if module is None:
-            yield Call(operation, None, {}, ())
+            yield OperationLaunches(operation, None, {}, ())
             continue
         bound = bindings(operation, module)
         start = layout.scratch.get(operation.name, 0)
@@ -176,7 +176,7 @@ def _calls(
                     f"{operation.name}: {name} has {module.buffer(name).bytes} bytes, and "
                     f"{tensor} {places[name].bytes}"
                 )
-        yield Call(operation, module, places, tuple(scratch.values()))
+        yield OperationLaunches(operation, module, places, tuple(scratch.values()))
 
 
 def bindings(operation: Operation, module: Module) -> dict[str, str]:

@@ -43,7 +43,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Sharing:
+class TensorPlaces:
     """The place of each tensor: the tensor whose storage it is in, and the byte in this storage.
 
     `parts` are the parts of all storages. `unmoved` are the operations that need no kernels: when
@@ -56,7 +56,7 @@ class Sharing:
 
 
 @dataclass(frozen=True)
-class Run:
+class MovedElements:
     """Consecutive elements of a result (from `at`) that are those of an input (from `start`)."""
 
     argument: int
@@ -71,7 +71,7 @@ def resident(graph: Graph) -> list[str]:
     return [n for n, t in graph.tensors.items() if n in used and t.value is None]
 
 
-def sharing(graph: Graph, alignment: int) -> Sharing:
+def sharing(graph: Graph, alignment: int) -> TensorPlaces:
     """The storages of a graph, with each tensor at a multiple of the alignment (bytes).
 
     Operations are tried in the order of their sizes, those with the largest results first, so the
@@ -84,10 +84,10 @@ def sharing(graph: Graph, alignment: int) -> Sharing:
         return -sum(tensor.bytes for tensor in known), operation.name
 
     unmoved = frozenset(o.name for o in sorted(graph.operations, key=size) if storing.take(o))
-    return Sharing(storing.places, tuple(storing.parts(unmoved)), unmoved)
+    return TensorPlaces(storing.places, tuple(storing.parts(unmoved)), unmoved)
 
 
-def only_read(graph: Graph, shared: Sharing) -> dict[str, dict[str, int]]:
+def only_read(graph: Graph, shared: TensorPlaces) -> dict[str, dict[str, int]]:
     """The inputs whose storage no other tensor is written to, and no result is part of.
 
     Each has the tensors in its storage (itself, and parts of it), with the byte where they begin.
@@ -142,7 +142,7 @@ class _Storing:
         return int(np.prod(self.graph.tensors[name].shape, dtype=np.int64))
 
     def _inside(
-        self, operation: Operation, runs: Sequence[Sequence[Run]]
+        self, operation: Operation, runs: Sequence[Sequence[MovedElements]]
     ) -> list[tuple[str, str, int]] | None:
         """Each tensor that gets a place, the tensor that it is a part of, and the byte there."""
         size = SCALAR_BYTES[self.graph.tensors[operation.outputs[0]].type.name]
@@ -212,7 +212,7 @@ class _Storing:
 
 
 @by_identity(1 << 12)
-def runs_in(program: Program) -> tuple[Sequence[Run], ...] | None:
+def runs_in(program: Program) -> tuple[Sequence[MovedElements], ...] | None:
     """The runs of each result of a program; None if it does not only move elements."""
     found = sources(program)
     if found is None:
@@ -232,21 +232,23 @@ def may_be_parts(program: Program) -> bool:
     return each or (len(runs) == 1 and len(runs[0]) == len(program.params))
 
 
-def runs_of(found: NDArray[np.int64], lengths: Sequence[int]) -> list[Run] | None:
+def runs_of(found: NDArray[np.int64], lengths: Sequence[int]) -> list[MovedElements] | None:
     """The elements of a result as runs; None if one of them is not an element of an argument.
 
     `found` has the number of each element (`sources`); `lengths` are the numbers of elements of the
     arguments.
 
-    >>> runs_of(np.array([3, 4, 5, 0, 1]), [2, 3])
-    [Run(argument=1, start=0, at=0, length=3), Run(argument=0, start=0, at=3, length=2)]
+    >>> for moved in runs_of(np.array([3, 4, 5, 0, 1]), [2, 3]):
+    ...     print(moved)
+    MovedElements(argument=1, start=0, at=0, length=3)
+    MovedElements(argument=0, start=0, at=3, length=2)
     """
     if not found.size or np.any(found == NOTHING):
         return None
     starts = np.cumsum([0, *(n + 1 for n in lengths)])
     borders = [0, *(np.flatnonzero(np.diff(found) != 1) + 1).tolist(), found.size]
-    runs: list[Run] = []
+    runs: list[MovedElements] = []
     for low, high in pairwise(borders):
         argument = int(np.searchsorted(starts, found[low], side="right")) - 1
-        runs.append(Run(argument, int(found[low] - starts[argument]), low, high - low))
+        runs.append(MovedElements(argument, int(found[low] - starts[argument]), low, high - low))
     return runs

@@ -86,7 +86,7 @@ def _placed(
 
 
 @dataclass(frozen=True)
-class Cut:
+class ArenaCut:
     """A selection whose arena cannot be smaller than `arena` bytes, by a proved placement."""
 
     selection: tuple[int, ...]
@@ -97,7 +97,7 @@ def select(
     options: Sequence[Sequence[Costs]],
     live: Sequence[int],
     limit: int | None = None,
-    cuts: Sequence[Cut] = (),
+    cuts: Sequence[ArenaCut] = (),
     *,
     least_memory: bool = False,
 ) -> tuple[tuple[int, ...], bool] | None:

@@ -10,7 +10,7 @@ from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.layout import Layout, blocks_of, constant_bytes
 from liftpy.networks.plan_file import PlanData, total_ns
 from liftpy.networks.planning import Point
-from liftpy.networks.sharing import Sharing, sharing
+from liftpy.networks.sharing import TensorPlaces, sharing
 from liftpy.opencl.kernel import Module, flat
 
 
@@ -107,7 +107,7 @@ def _impossible(point: Point) -> str | None:
     return None
 
 
-def _offsets(layout: Layout, shared: Sharing) -> dict[str, int]:
+def _offsets(layout: Layout, shared: TensorPlaces) -> dict[str, int]:
     """The places of all blocks by name."""
     offsets = {part.name: layout.tensors[part.storage] + part.offset for part in shared.parts}
     return offsets | {f"scratch of {n}": at for n, at in layout.scratch.items()}

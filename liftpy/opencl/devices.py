@@ -33,6 +33,9 @@ def devices() -> tuple[Device, ...]:
 
     GPUs come first, then accelerators, then processors (Intel's runtime before the others), and
     simulators (Oclgrind) last. Empty if there is none; `find_device` then says what to install.
+
+    >>> lp.devices()[0].max_work_group_size >= 1  # doctest: +SKIP
+    True
     """
     return tuple(device for device, _ in _found()[0])
 
@@ -51,6 +54,9 @@ def find_device(selector: str | None = None) -> Device:
     a part of "PLATFORM DEVICE TYPE" in any case: "portable", "nvidia", "cpu". The words "intel",
     "pocl", "rusticl" and "oclgrind" select these runtimes. "profile:NAME" is a device that is not
     attached (liftpy/constraints/profile.py): nothing runs on it.
+
+    >>> lp.find_device("profile:mali-g72").max_work_group_size
+    384
 
     Raises DeviceRefused if there is no device at all, UnknownName if none fits.
     """

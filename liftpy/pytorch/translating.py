@@ -13,7 +13,7 @@ import numpy as np
 
 from liftpy.errors import InternalError
 from liftpy.networks.onnx_writing import ModelWriter, Signature
-from liftpy.pytorch.operators import TRANSLATIONS, Call, Operand, Untranslated
+from liftpy.pytorch.operators import TRANSLATIONS, Operand, OperatorCall, Untranslated
 from liftpy.pytorch.tensors import as_array, dtype_of
 
 CREATED = frozenset(
@@ -83,7 +83,7 @@ def translated(
         name: mapped(value, names.__getitem__, torch) for name, value in arguments_of(node).items()
     }
     results = [found for value in values_of(node) if (found := signature(value)) is not None]
-    call = Call(writer, given, results, common_type(node, torch))
+    call = OperatorCall(writer, given, results, common_type(node, torch))
     found = TRANSLATIONS[str(node.target)](call)
     return [found] if isinstance(found, str) else found
 

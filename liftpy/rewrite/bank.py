@@ -30,7 +30,7 @@ from liftpy.rewrite.rules.correlation import (
 from liftpy.rewrite.strategy import Step
 from liftpy.winograd.choosing import By, of_rules
 from liftpy.winograd.error import DIGITS, FORMS, Transforms
-from liftpy.winograd.linear import Form, Product
+from liftpy.winograd.linear import Form, ScaledValue
 from liftpy.winograd.matrices import Exact, exact
 from liftpy.winograd.points import Points
 
@@ -146,7 +146,7 @@ def checked_points(size: tuple[int, int], some: Sequence[Exact]) -> Points:
         transforms = Transforms.of(made, form)
         for code in (transforms.kernel, transforms.input, transforms.output):
             for step in code.steps:
-                if isinstance(step, Product) and is_rounded(step.factor):
+                if isinstance(step, ScaledValue) and is_rounded(step.factor):
                     raise TransformRefused(
                         f"the points {', '.join(map(str, given))} are refused: a transform of "
                         f"{made} multiplies by {step.factor}, and f32 rounds its numerator or "

@@ -286,6 +286,10 @@ def evaluate(
 ) -> Any:
     """The result of a program for arguments: an array, a number, or a tuple of them.
 
+    >>> squares = lp.parse("size n: 1..64 def squares(xs: [n]f32) = xs |> map(x => x * x)")
+    >>> lp.evaluate(squares, np.float32([1, 2, 3])).tolist()
+    [1.0, 4.0, 9.0]
+
     An expression without parameters needs no arguments: `lp.evaluate(lp.iota(3))`.
 
     Open sizes are taken from the arrays; `sizes` gives those that the arrays do not determine.
@@ -333,6 +337,10 @@ def evaluate_at(
     component: tuple[int, ...] = (),
 ) -> Any:
     """The elements of the result at `points`, an integer array `[N, rank]`; see `evaluate`.
+
+    >>> squares = lp.parse("def squares(xs: [3]f32) = xs |> map(x => x * x)")
+    >>> lp.evaluate_at(squares, np.array([[2], [0]]), np.float32([1, 2, 3])).tolist()
+    [9.0, 1.0]
 
     For a result with tuples: those of all components, or of the one at the path `component`.
     """

@@ -41,7 +41,11 @@ class Noted:
 
 @entries.entry("lp.prove")
 def certify(rule: Rule) -> Verdict:
-    """Prove a rule; if it is proved, it may be applied in this process."""
+    """Proves a rule; if it is proved, it may be applied in this process.
+
+    >>> str(lp.prove(lp.rules["map_fusion"]))
+    'proved'
+    """
     verdict = prove(rule)
     if isinstance(verdict, Proved):
         admit(rule)
@@ -49,7 +53,7 @@ def certify(rule: Rule) -> Verdict:
 
 
 def entry(rule: Rule) -> dict[str, Any]:
-    """Prove a rule and return the record of the proof; raises RuleRefused if it is not proved."""
+    """Proves a rule and returns the record of the proof; raises RuleRefused if it is not proved."""
     start = time.perf_counter()
     verdict = prove(rule)
     if not isinstance(verdict, Proved):

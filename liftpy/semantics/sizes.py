@@ -36,6 +36,10 @@ Sizes = Mapping[str, int]
 def parse(program: str) -> Program:
     """The program that a text defines; refused, with a position, if no sizes satisfy it.
 
+    >>> squares = lp.parse("def squares(xs: [4]f32) = xs |> map(x => x * x)")
+    >>> squares
+    <Program squares(xs: [4]f32) -> [4]f32>
+
     Raises SyntaxRefused, UnknownName or TypeRefused.
     """
     return admitted(text.parse(program))
@@ -43,7 +47,13 @@ def parse(program: str) -> Program:
 
 @entry("lp.show")
 def show(program: Program, sizes: Sizes | None = None) -> str:
-    """The text of a program, with numbers for some of its sizes."""
+    """The text of a program, with numbers for some of its sizes; raises what `at_sizes` raises.
+
+    >>> squares = lp.parse("size n: 1..64 def squares(xs: [n]f32) = xs |> map(x => x * x)")
+    >>> print(lp.show(squares, {"n": 8}))
+    def squares(xs: [8]f32) =
+      xs |> map(x => x * x)
+    """
     return text.show(at_sizes(program, sizes or {}))
 
 
@@ -73,6 +83,10 @@ def how_to_give(names: Iterable[str]) -> str:
 @entry("lp.at_sizes")
 def at_sizes(program: Program, sizes: Sizes) -> Program:
     """The program with numbers for some of its sizes; positions in its text are kept.
+
+    >>> squares = lp.parse("size n: 1..64 def squares(xs: [n]f32) = xs |> map(x => x * x)")
+    >>> lp.at_sizes(squares, {"n": 8})
+    <Program squares(xs: [8]f32) -> [8]f32>
 
     Raises UnknownName for a name that is not a size of the program, ConstraintRefused for a number
     out of range, and Unsatisfiable for numbers that break a condition, with the closest ones that

@@ -52,7 +52,7 @@ class By(StrEnum):
 
 
 @dataclass(frozen=True)
-class Choice:
+class RatedTriple:
     """A triple with its scaling, and what can be said about it for a number of channels."""
 
     triple: Triple
@@ -150,25 +150,27 @@ SCALED: dict[Scaling, Callable[[Triple], Triple]] = {
 }
 
 
-def scalings(triple: Triple, channels: int, dimensions: int) -> Iterator[Choice]:
+def scalings(triple: Triple, channels: int, dimensions: int) -> Iterator[RatedTriple]:
     """A triple with each scaling."""
-    return (Choice(how(triple), name, channels, dimensions) for name, how in SCALED.items())
+    return (RatedTriple(how(triple), name, channels, dimensions) for name, how in SCALED.items())
 
 
 @dataclass(frozen=True)
-class Chosen:
+class PointsFound:
     """What a search has found, beside the usual points with integers in A^T and B^T.
 
     `best` has the smallest error. `light` has the smallest error of those that take no more
     operations at run time than `usual`.
     """
 
-    usual: Choice
-    best: Choice
-    light: Choice
+    usual: RatedTriple
+    best: RatedTriple
+    light: RatedTriple
 
 
-def choose(m: int, r: int, by: By, largest: int, channels: int = 16, dimensions: int = 2) -> Chosen:
+def choose(
+    m: int, r: int, by: By, largest: int, channels: int = 16, dimensions: int = 2
+) -> PointsFound:
     """The points and scalings of F(m, r) with the smallest error; of equal ones, the least work.
 
     >>> print(*choose(2, 3, By.BOUND, 8).best.triple.points)
@@ -180,7 +182,7 @@ def choose(m: int, r: int, by: By, largest: int, channels: int = 16, dimensions:
     tried.sort(key=lambda choice: (choice.error(by), choice.operations))
     integers = usual[Scaling.INTEGERS]
     light = next(choice for choice in tried if choice.operations <= integers.operations)
-    return Chosen(integers, tried[0], light)
+    return PointsFound(integers, tried[0], light)
 
 
 BETTER = {By.BOUND: 2, By.MEASURED: 1}
@@ -198,9 +200,9 @@ def of_rules(m: int, r: int, by: By) -> Points:
     >>> print(*of_rules(4, 3, By.BOUND), "and", *of_rules(4, 3, By.MEASURED))
     0 2 -2 1/2 -1/2 and 0 3/2 -3/2 5/8 -5/8
     """
-    found: dict[frozenset[Fraction], Choice] = {}
+    found: dict[frozenset[Fraction], RatedTriple] = {}
     for some in shortlist(m, r, m + r - 1):
-        found.setdefault(frozenset(some.points), Choice(some, Scaling.NONE, 16, 2))
+        found.setdefault(frozenset(some.points), RatedTriple(some, Scaling.NONE, 16, 2))
     usual, *tried = found.values()
     exact = (c for c in tried if all(map(is_dyadic, c.triple.points)))
     allowed = [c for c in exact if 4 * c.operations <= 5 * usual.operations]

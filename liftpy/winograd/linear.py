@@ -28,14 +28,14 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Product:
+class ScaledValue:
     """`factor` times a value; -1 is a change of sign."""
 
     factor: Fraction
     of: int
 
 
-Step: TypeAlias = Sum | Product
+Step: TypeAlias = Sum | ScaledValue
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Straight:
     The inputs are the values 0, 1, ...; each step makes the next one. A result is the number of a
     value, or None where it is 0 for all inputs.
 
-    >>> twice_and_sum = Straight(2, (Product(Fraction(2), 0), Sum(2, 1)), (2, 3, None))
+    >>> twice_and_sum = Straight(2, (ScaledValue(Fraction(2), 0), Sum(2, 1)), (2, 3, None))
     >>> print(*twice_and_sum.evaluate([Fraction(5), Fraction(7)]))
     10 17 0
     """
@@ -76,7 +76,7 @@ class Straight:
             match step:
                 case Sum(left, right, minus):
                     found.append(add(found[left], found[right], minus))
-                case Product(factor, of):
+                case ScaledValue(factor, of):
                     found.append(scale(factor, found[of]))
         return [zero if result is None else found[result] for result in self.results]
 
@@ -97,7 +97,7 @@ class Straight:
     @property
     def counts(self) -> Counts:
         """The operations."""
-        products = [step for step in self.steps if isinstance(step, Product)]
+        products = [step for step in self.steps if isinstance(step, ScaledValue)]
         negations = sum(step.factor == -1 for step in products)
         return Counts(len(self.steps) - len(products), len(products) - negations, negations)
 
@@ -117,7 +117,7 @@ class Straight:
         match step:
             case Sum(left, right, minus):
                 return f"{self._name(left)} {'-' if minus else '+'} {self._name(right)}"
-            case Product(factor, of):
+            case ScaledValue(factor, of):
                 return f"-{self._name(of)}" if factor == -1 else f"{factor} * {self._name(of)}"
 
 
@@ -148,7 +148,7 @@ class Builder:
         """A constant times a value."""
         if factor == 1:
             return of
-        return self._value(Product(factor, of), self._depths[of] + 1)
+        return self._value(ScaledValue(factor, of), self._depths[of] + 1)
 
     def add(self, one: Signed, other: Signed) -> Signed:
         """The sum of two signed values, as a signed value."""
@@ -206,7 +206,7 @@ class Builder:
                 case Sum(left, right, minus):
                     made = self.add((found[left], False), (found[right], minus))
                     found.append(self.positive(made))
-                case Product(factor, of):
+                case ScaledValue(factor, of):
                     found.append(self.product(factor, found[of]))
         return [None if result is None else found[result] for result in program.results]
 

@@ -60,13 +60,21 @@ FAMILIES: dict[str, Family | Network] = {
 
 @entry("lp.workloads")
 def workloads() -> tuple[Workload, ...]:
-    """The built-in programs, in the order of `liftpy workloads`."""
+    """The built-in programs, in the order of `liftpy workloads`.
+
+    >>> lp.workloads()[0].name
+    'vgg16/0'
+    """
     return tuple(w for family in FAMILIES.values() for w in family.workloads())
 
 
 @entry("lp.workload")
 def workload(name: str) -> Program:
-    """The built-in program of this name; UnknownName, with the known names, if there is none."""
+    """The built-in program of this name; UnknownName, with the known names, if there is none.
+
+    >>> lp.workload("dot/1024")
+    <Program dot_1024(xs: [1024]f32, ys: [1024]f32) -> f32>
+    """
     path, colon, options = name.partition(":")
     head, _, rest = path.partition("/")
     if head not in FAMILIES:

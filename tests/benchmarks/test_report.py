@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.benchmarks.scripts import script
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
 
 report = script("report")
 turns = script("turns")
@@ -61,9 +67,9 @@ def test_a_ratio_is_the_fastest_peers_median_over_ours() -> None:
 
 def test_a_row_names_the_options_that_restricted_its_campaign() -> None:
     case = result("dot/8", "dot", {"A": 2.0})
-    assert "| 3 measured |" in report.tables([case])
+    assert "| 3 measured |" in report.tables([case], {})
     limited = case | {"restricted": {"families": ["direct", "rows"], "memory_limit": 2_500_000}}
-    text = report.tables([limited])
+    text = report.tables([limited], {})
     assert "| 3 measured, only direct and rows, peak at most 2.50 MB |" in text
 
 
@@ -100,15 +106,32 @@ def test_what_was_timed_beside_other_work_decides_nothing() -> None:
 
 def test_the_page_keeps_what_stands_around_the_tables() -> None:
     page = f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n"
-    text = report.rendered(page, [result("dot/8", "dot", {"A": 2.0}, others=0.5)])
+    text = report.rendered(page, [result("dot/8", "dot", {"A": 2.0}, others=0.5)], {})
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
     assert "old" not in text
     assert "| dot/8 (busy) | 0.9 | 1 | 2 | 2.00 |" in text
     assert "B was left out: not installed." in text
-    assert report.rendered(text, []).count(report.BEGIN) == 1
+    assert report.rendered(text, [], {}).count(report.BEGIN) == 1
     with pytest.raises(ValueError, match="the page has no"):
-        report.rendered("no marks", [])
+        report.rendered("no marks", [], {})
+
+
+def test_what_is_not_measured_is_listed_and_counted() -> None:
+    cases = {"dot/8": "dot", "dot/16": "dot", "dot/32": "dot", "alexnet/0": "alexnet"}
+    text = report.tables([result("dot/16", "dot", {"A": 2.0})], cases)
+    assert "Not measured: 2 of 3 cases (dot/8, 32)." in text
+    assert "Not measured: every case of AlexNet (1)." in text
+    every = [result(name, group, {"A": 2.0}) for name, group in cases.items()]
+    assert "easured: " not in report.tables(every, cases)
+
+
+def test_the_page_has_the_stored_results_of_all_cases() -> None:
+    """`python benchmarks/bench.py --render-only` writes it."""
+    found = [json.loads(p.read_text("utf-8")) for p in sorted(RESULTS.glob("*.json"))]
+    groups = {name: case.group for name, case in script("cases").CASES.items()}
+    page = (ROOT / "docs" / "performance.md").read_text("utf-8")
+    assert page == report.rendered(page, [r for r in found if "case" in r], groups)
 
 
 def test_everybody_has_a_turn_in_each_round() -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.constraints.draw import Space
+from liftpy.constraints.system import Clause, ConstraintSystem
+from liftpy.ir.constraint import divides
+from liftpy.ir.nat import var
 from liftpy.pipeline import compile_program
 from liftpy.rewrite.composition import skeletons
 from liftpy.workloads import workload
+from tests.constraints.examples import four_stages
 
 POINT = {"theta": 5, "rho": 11, "kappa": 4, "sigma": 3, "omega": 144, "v": 4}
 
@@ -27,6 +34,27 @@ def test_the_published_point_has_the_published_shape() -> None:
     assert sizes[3].shape == (112, 112, 128)
     assert sizes[0].slot == sizes[2].slot  # the padded input is dead when the sums are made
     assert "dot(" in module.source
+
+
+def test_the_inferred_conditions_have_as_many_points_as_the_published_ones() -> None:
+    """Work-groups of 384 and v in 1, 2, 4, as published; buffers and code of any length."""
+    group = 384
+    device = replace(
+        DEFAULT_DEVICE,
+        max_work_group_size=group,
+        max_work_item_sizes=(group,) * 3,
+        largest_buffer=1 << 60,
+        global_memory=1 << 60,
+    )
+    made = {s.key: s for s in skeletons(workload("vgg16/7"), ("staged",))}
+    found = collect(made["staged(coalesce=no, unroll=no)"], device)
+    kept = [c for c in found.clauses if not c.asked_by.startswith(("private memory", "code size"))]
+    lanes = Clause(divides(var("v", 1), 4), ("the published range",))
+    inferred = ConstraintSystem(found.parameters, (*kept, lanes))
+    published = four_stages(rho=32, group=group)
+    assert Space(inferred).count() == Space(published).count() == 368_592
+    assert all(published.holds(point) for point in Space(inferred).sample(500, seed=0))
+    assert all(inferred.holds(point) for point in Space(published).sample(500, seed=1))
 
 
 def test_neighbouring_chunks_read_neighbouring_vectors() -> None:

@@ -1,13 +1,15 @@
 """Modules are neither too long to read nor too short to stand alone, and no two need each other."""
 
 import ast
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import liftpy
+from liftpy.cli.application import COMMANDS
 
 ROOT = Path(liftpy.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in ROOT.rglob("*.py")}
@@ -18,6 +20,17 @@ SHORT = {
     "cli/workloads.py": "imported when its command is given",
     "explore/measure/building.py": "the main module of a process",
     "explore/measure/starting.py": "the main module of a process",
+}
+#: Functions that import a module by its name, with what precedes the name.
+BY_NAME = {"needing": "", "load": "liftpy.cli.", "by_onnx": "liftpy.networks."}
+#: Modules that compute the name of a module that they import: those of `BY_NAME`, the facade, whose
+#: names type checkers see too, the driver (pyopencl), and a process that starts with its module.
+IMPORTING = {
+    "__init__.py",
+    "cli/loading.py",
+    "explore/measure/starting.py",
+    "explore/optional.py",
+    "opencl/driver.py",
 }
 #: Folders of which each file is registered by `__init__.py`: a rule, family or search may be short.
 REGISTERED = ("rewrite/rules/", "rewrite/strategies/families/", "explore/search/")
@@ -44,8 +57,9 @@ def needs(text, modules):
                 yield from {name if name in modules else source for name in full} & modules
             case ast.Import():
                 yield from {a.name for a in node.names} & modules
-            case ast.Call(func=ast.Name("needing"), args=args):
-                yield from {a.value for a in args if isinstance(a, ast.Constant)} & modules
+            case ast.Call(func=ast.Name(called), args=args) if called in BY_NAME:
+                given = {a.value for a in args if isinstance(a, ast.Constant)}
+                yield from {f"{BY_NAME[called]}{name}" for name in given} & modules
             case _:
                 pass
 
@@ -67,15 +81,24 @@ def test_a_module_that_only_one_other_imports_is_not_tiny():
 
 
 def test_there_are_no_import_cycles():
-    """Not behind `TYPE_CHECKING`, in a function, or in the name of a module (`needing`) either.
+    """Not behind `TYPE_CHECKING`, in a function, or in the name of a module (`BY_NAME`) either.
 
     import-linter sees rooms and those modules that its contracts name; this sees all modules.
     """
     texts = {dotted(name): text for name, text in MODULES.items()}
     graph = {name: set(needs(text, texts.keys())) for name, text in texts.items()}
+    graph["liftpy.cli.application"] |= {f"liftpy.cli.{module}" for module, _ in COMMANDS.values()}
     assert len(graph["liftpy"]) > 20, "what only type checkers see is not read"
     assert "liftpy.explore.report.page" in graph["liftpy.explore.report.tables"]
+    assert "liftpy.cli.language" in graph["liftpy.cli.showing"]
+    assert "liftpy.networks.joining" in graph["liftpy.networks.network"]
     TopologicalSorter(graph).prepare()  # CycleError has the modules of a cycle
+
+
+def test_no_other_module_imports_by_name():
+    """Such an import would be an edge that the previous test does not see."""
+    used = {name for name, text in MODULES.items() if re.search(r"import_module|__import__", text)}
+    assert used == IMPORTING
 
 
 def test_a_cycle_through_type_checking_is_detected():
@@ -85,3 +108,13 @@ def test_a_cycle_through_type_checking_is_detected():
     graph = {name: set(needs(text, modules.keys())) for name, text in modules.items()}
     with pytest.raises(CycleError):
         TopologicalSorter(graph).prepare()
+
+
+def test_a_class_name_occurs_at_most_twice():
+    """A reader who meets a name, in a message or a search, finds few classes of it."""
+    homes = defaultdict(list)
+    for name, text in MODULES.items():
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(name)
+    assert {name: found for name, found in homes.items() if len(found) > 2} == {}

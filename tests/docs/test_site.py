@@ -26,6 +26,9 @@ def test_the_site_builds_without_a_warning_and_needs_no_network(tmp_path):
     assert "WARNING" not in built.stderr
     assert "not included in the" not in built.stderr, "a page is missing in `nav` of mkdocs.yml"
     assert "skeleton" in (tmp_path / "search" / "search_index.json").read_text(encoding="utf-8")
+    design = (tmp_path / "design.html").read_text(encoding="utf-8")
+    family = design.partition("<code>cooperative</code>: ")[2].partition("</li>")[0]
+    assert "<ul>" in family, "a list inside a list is one in the site too"
     for page in tmp_path.glob("*.html"):
         loaded = re.findall(
             r'<(?:link|script|img)\b[^>]*(?:src|href)="(https?:[^"]*)"', page.read_text("utf-8")

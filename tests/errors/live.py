@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import liftpy as lp
-from liftpy.boards.link import RUNNER, Answer, Link, Machine, built_here
+from liftpy.boards.link import RUNNER, CommandResult, Link, Machine, built_here
 from liftpy.boards.live import Board, BoardExecutor, BoardPool, Run, chosen
 from liftpy.boards.results import FORMAT, ResultsReader
 from liftpy.boards.transports import transport_of
@@ -27,12 +27,12 @@ VERSION = f"{RUNNER}\n# boot 1"
 class Answering(Link):
     """A link to a board that gives these answers, one after another; an exception is raised."""
 
-    def __init__(self, *answers: Answer | Exception, compiler: str | None = None) -> None:
+    def __init__(self, *answers: CommandResult | Exception, compiler: str | None = None) -> None:
         super().__init__(transport_of(ADDRESS), compiler)
         self.close()  # it copies nothing, and has no temporary files
         self.answers = list(answers)
 
-    def call(self, command: str, seconds: float = 0) -> Answer:
+    def call(self, command: str, seconds: float = 0) -> CommandResult:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -42,15 +42,15 @@ class Answering(Link):
         """Copies nothing."""
 
 
-FINE = Answer(0, "", "")
+FINE = CommandResult(0, "", "")
 
 
 def describing(code: int, output: str, errors: str = "") -> None:
-    Answering(FINE, FINE, Answer(code, output, errors)).machine()
+    Answering(FINE, FINE, CommandResult(code, output, errors)).machine()
 
 
-def installing(asked: str, *more: Answer) -> None:
-    Answering(FINE, Answer(1, "", ""), Answer(0, asked, ""), *more).machine()
+def installing(asked: str, *more: CommandResult) -> None:
+    Answering(FINE, CommandResult(1, "", ""), CommandResult(0, asked, ""), *more).machine()
 
 
 class Said:
@@ -127,8 +127,12 @@ CASES: dict[str, Callable[[Path], object]] = {
     "board_whose_command_cannot_be_started": lambda _: replace(
         transport_of(ADDRESS), running=("no-such-program", "{command}")
     ).start("true", None),
-    "board_with_a_full_disk": lambda _: Answering(Answer(1, "", "dd: no space"))._check_room(9, ""),
-    "board_without_a_folder": lambda _: Answering(Answer(1, "", "mkdir: no space")).machine(),
+    "board_with_a_full_disk": lambda _: Answering(CommandResult(1, "", "dd: no space"))._check_room(
+        9, ""
+    ),
+    "board_without_a_folder": lambda _: Answering(
+        CommandResult(1, "", "mkdir: no space")
+    ).machine(),
     "board_whose_runner_cannot_be_started": lambda _: describing(126, "", "exec format error"),
     "board_without_a_driver": lambda _: describing(1, "", "board: no OpenCL platform"),
     "board_with_a_runner_of_another_version": lambda _: describing(0, "# liftpy-board 9"),
@@ -136,11 +140,11 @@ CASES: dict[str, Callable[[Path], object]] = {
     "board_with_a_device_that_is_not_valid": lambda _: describing(0, f"{VERSION}\n# device {{}}"),
     "board_with_a_compiler_of_odd_letters": lambda _: installing("Linux x\ncompiler a;b"),
     "board_where_the_runner_cannot_be_built": lambda _: installing(
-        "Linux x\ncompiler cc", Answer(2, "", "cc: no space")
+        "Linux x\ncompiler cc", CommandResult(2, "", "cc: no space")
     ),
     "board_without_a_compiler": lambda _: installing("Linux armv0"),
     "board_whose_data_cannot_be_marked": lambda _: Answering(
-        Answer(1, "", ""), FINE, Answer(1, "", "")
+        CommandResult(1, "", ""), FINE, CommandResult(1, "", "")
     ).send_data("data-1", {}),
     "board_without_make_here": building_without_make,
     "board_whose_compiler_fails": lambda _: built_here("false"),

@@ -12,7 +12,7 @@ from liftpy.explore.exploring import explore, space_of
 from liftpy.explore.measure.bounding import Bounding
 from liftpy.explore.measure.check import Error
 from liftpy.explore.measure.inputs import inputs
-from liftpy.explore.measure.meaning import Judge, Stored, expected
+from liftpy.explore.measure.meaning import Judge, NarrowedMeaning, expected
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.measure.pareto import clear_front
 from liftpy.explore.measure.samples import Interval
@@ -78,7 +78,7 @@ def test_a_computed_value_may_be_stored_as_a_neighbour() -> None:
         bounds = Bounding(program, arrays, expected(program, arrays)).bounds(
             space.candidate({}).skeleton
         )
-        assert isinstance(bounds, Stored)
+        assert isinstance(bounds, NarrowedMeaning)
         assert bounds.error == pytest.approx(1e-5 + more)
     program = parse(text.format("x: bf16"))
     assert space_of(program, DEFAULT_DEVICE, max_error=0.5).choices["x"] == ["f32"]

@@ -35,7 +35,7 @@ from liftpy.opencl.session import Session
 from tests.fuzz.generator import DEPTH, Growth, parameter
 from tests.fuzz.judge import BATCH, Case, Form, components, lowered_plainly, results
 from tests.fuzz.shapes import begun
-from tests.fuzz.soak import commit, cpu_seconds
+from tests.fuzz.soak import commit, cpu_seconds, machine
 from tests.gradient.differences import drawn, inner, listed, meaning
 from tests.plainly import PLAINLY
 
@@ -250,6 +250,7 @@ def main() -> int:
             print(device, first, dict(counts), *failures, sep="\n", flush=True)
             record = {
                 "commit": tried,
+                "machine": machine(),
                 "first seed": given.start,
                 "gradients": outcomes,
                 "cpu seconds": round(cpu_seconds()),

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
+from liftpy.explore.campaign.environment import processor
 from tests.fuzz.judge import OPTIMIZER, survey
 
 RECORD = Path(__file__).with_name("soak.json")
@@ -30,6 +32,11 @@ def cpu_seconds() -> float:
     """Processor time of this process and of those that it has waited for."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def machine() -> str:
+    """The processor, and how many of its threads this process may use."""
+    return f"{processor()}, {len(os.sched_getaffinity(0))} threads"
 
 
 def commit() -> str:
@@ -57,6 +64,7 @@ def main() -> int:
             print(device, kind, first, dict(found.outcomes), *found.failures, sep="\n", flush=True)
         record = {
             "commit": tried,
+            "machine": machine(),
             "first seed": began,
             "programs": programs,
             "forms": outcomes,

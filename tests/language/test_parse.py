@@ -374,7 +374,7 @@ def test_an_expression_may_mention_sizes():
         ("xs |> reduce((a, a) => a, 0)", SyntaxRefused, "bound twice"),
         ("xs |> map(x => ^^x)", UnknownName, r"\^\^ skips 2 bindings"),
         ("x |> (x => ^x)", SyntaxRefused, "have the same type"),
-        ("xs |> map(add(x))", TypeRefused, "as a stage, `add` gets 2"),
+        ("xs |> map(add(x))", TypeRefused, "as a pipeline step, `add` gets 2"),
         ("xs |> map(min)", SyntaxRefused, "min\\(a, b\\)"),
         ("xs |> pad(1, 1, x)", SyntaxRefused, "number is needed"),
         ("xs |> mapGlb(0.5, x => x)", SyntaxRefused, "whole number"),
@@ -383,7 +383,7 @@ def test_an_expression_may_mention_sizes():
         ("grid |> map(reduce(add, _))", SyntaxRefused, "cannot be used in a section"),
         ("pair.2", TypeRefused, "at least 3 components"),
         ("sqrt(x, y)", SyntaxRefused, "takes 1 argument"),
-        ("map2d(xs)", SyntaxRefused, "is a stage"),
+        ("map2d(xs)", SyntaxRefused, "is a pipeline step"),
         ("grid |> slide2d(3)", SyntaxRefused, "slide2d\\(window, step\\)"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import tempfile
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from liftpy.language.embedded import lang
 from liftpy.language.embedded.words import snake
 from liftpy.language.text.compositions import ABBREVIATIONS
 from liftpy.primitives import PRIMITIVES
+from tests.docs.pages import DOCS
 
 WORDS = sorted(n for n in dir(lp) if getattr(getattr(lp, n), "is_word", False))
 words = pytest.mark.parametrize("name", WORDS)
@@ -18,7 +20,7 @@ words = pytest.mark.parametrize("name", WORDS)
 
 def run(text, name):
     """Runs the examples of a text; how many there were."""
-    globs = {"lp": lp, "np": np, "__name__": "__main__"}
+    globs = {"lp": lp, "np": np, "tempfile": tempfile, "__name__": "__main__"}
     test = doctest.DocTestParser().get_doctest(text, globs, name, None, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     said = []
@@ -64,6 +66,18 @@ def test_help_has_signature_law_and_example():
     assert str(inspect.signature(lp.take)) == "(count: 'NatLike') -> 'Section'"
 
 
-@pytest.mark.parametrize("name", ["program", "neutral", "add"])
-def test_other_names_have_examples_too(name):
-    assert run(getattr(lp, name).__doc__, name)
+#: Functions that take a file, or need PyTorch: the examples of them are on pages of `docs/`.
+ON_PAGES = {"export", "load", "network", "torch_backend", "torch_function", "torch_module"}
+FUNCTIONS = [name for name in lp.__all__ if inspect.isfunction(getattr(lp, name))]
+OTHERS = {*FUNCTIONS, "Nat", "Program", "Space"} - {*WORDS, *ON_PAGES}
+
+
+@pytest.mark.parametrize("name", sorted(OTHERS))
+def test_functions_have_examples(name, device):
+    """Those that need a device are skipped by doctest, and run here."""
+    assert run(getattr(lp, name).__doc__.replace("# doctest: +SKIP", ""), name)
+
+
+@pytest.mark.parametrize("name", sorted(ON_PAGES))
+def test_the_examples_of_other_functions_are_on_a_page(name):
+    assert any(f"lp.{name}(" in page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))

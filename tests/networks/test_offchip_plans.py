@@ -8,7 +8,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.errors import StoreRefused
-from liftpy.networks.offchip.commands import Load, Multiply, Store, listed
+from liftpy.networks.offchip.commands import LoadTile, Multiply, StoreTile, listed
 from liftpy.networks.offchip.hardware import accelerator
 from liftpy.networks.offchip.machine import verify
 from liftpy.networks.offchip.meaning import nest_of
@@ -136,10 +136,12 @@ def changed(listing, kind, change, which=0):
 
 
 FALSE = {
-    "INPUT_0 is not in IN": lambda x: changed(x, Load, lambda _: None, 0),
-    "OT is no memory for INPUT_0": lambda x: changed(x, Load, lambda c: replace(c, memory="OT")),
-    "OT has no new sums of OUTPUT_0": lambda x: changed(x, Store, lambda c: (c, c)),
-    "OUTPUT_0 is in OT and was not stored": lambda x: changed(x, Store, lambda _: None),
+    "INPUT_0 is not in IN": lambda x: changed(x, LoadTile, lambda _: None, 0),
+    "OT is no memory for INPUT_0": lambda x: changed(
+        x, LoadTile, lambda c: replace(c, memory="OT")
+    ),
+    "OT has no new sums of OUTPUT_0": lambda x: changed(x, StoreTile, lambda c: (c, c)),
+    "OUTPUT_0 is in OT and was not stored": lambda x: changed(x, StoreTile, lambda _: None),
     "0 steps were added to OUTPUT_0 before": lambda x: changed(
         x, Multiply, lambda c: replace(c, adds=True)
     ),
@@ -159,7 +161,7 @@ FALSE = {
         x, tiles={**x.tiles, "INPUT_0": replace(x.tiles["INPUT_0"], offset=1)}
     ),
     "has room for 10": lambda x: replace(x, memories=(1000, 10, 1000)),
-    "results are not stored at its end": lambda x: changed(x, Store, lambda _: None, -1),
+    "results are not stored at its end": lambda x: changed(x, StoreTile, lambda _: None, -1),
     "1 of 12 commands with products are missing": lambda x: replace(x, commands=x.commands[:-3]),
     "its commands do not go through IC once": lambda x: replace(x, commands=x.commands[:20]),
     "it moves": lambda x: replace(x, exact=x.exact + WORD),
@@ -175,7 +177,7 @@ def test_a_false_plan_is_refused(listing, why):
 
 
 def test_partial_sums_that_are_not_loaded_again_are_refused(listing):
-    loads = [c for c in listing.commands if isinstance(c, Load) and c.memory == "OT"]
+    loads = [c for c in listing.commands if isinstance(c, LoadTile) and c.memory == "OT"]
     assert loads
     without = replace(listing, commands=tuple(c for c in listing.commands if c != loads[0]))
     with pytest.raises(StoreRefused, match="OUTPUT_0 is not in OT"):

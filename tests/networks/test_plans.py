@@ -18,11 +18,12 @@ from liftpy.errors import (
     TypeRefused,
 )
 from liftpy.explore.space.space import Space
+from liftpy.ir.types import SCALARS, STORAGE
 from liftpy.networks.costs import Costs
 from liftpy.networks.layout import constant_bytes, footprint, layout_of
 from liftpy.networks.options import Option, undominated
 from liftpy.networks.plan import load, plan_of
-from liftpy.networks.plan_file import FORMAT, HEADER, MAGIC
+from liftpy.networks.plan_file import FORMAT, HEADER, MAGIC, TensorFields
 from liftpy.networks.planning import planned
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
@@ -283,6 +284,11 @@ def test_truncated_and_changed_files_are_refused_in_one_sentence(saved, tmp_path
         load(tmp_path / "none.plan")
 
 
+def test_a_tensor_of_a_plan_has_any_type_but_a_storage_type():
+    kept = [t for t in SCALARS.values() if t not in STORAGE]
+    assert [TensorFields(name="a", type=t.name, shape=[1]).type for t in kept] == [*map(str, kept)]
+
+
 def operation(fields, k):
     return fields["operations"][k]
 
@@ -302,6 +308,10 @@ HOSTILE = {
     "negative": (lambda f: tensor(f, "a").update(offset=-1), "offset"),
     "another shape": (lambda f: tensor(f, "a").update(shape=[1, 3, 5, 6]), "a is f32"),
     "another type": (lambda f: tensor(f, "a").update(type="i32"), "a is i32"),
+    "a storage type": (
+        lambda f: tensor(f, "a").update(type="bf16"),
+        r"type: Value error, .* one of f16, .* bool",
+    ),
     "a huge shape": (lambda f: tensor(f, "w1").update(shape=[1 << 40]), "not in the file"),
     "no weights": (lambda f: tensor(f, "w1").update(constant=1 << 30), "not in the file"),
     "too early": (lambda f: f["operations"].reverse(), "not written before"),

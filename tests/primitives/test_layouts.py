@@ -287,7 +287,7 @@ def test_what_makes_no_sense_is_refused_with_the_values(stage):
     [
         ("concat(xs)", SyntaxRefused, r"`concat` takes 2 arguments, not 1"),
         ("concat(xs, xs, xs)", SyntaxRefused, r"write `concat\(xs, ys\)`"),
-        ("xs |> concat(xs)", SyntaxRefused, "`concat` is not a stage"),
+        ("xs |> concat(xs)", SyntaxRefused, "`concat` is not a pipeline step"),
         ("concat(xs, yss)", TypeRefused, r"f32 and \[4\]f32 are different types"),
         ("concat(yss, yss |> map(take(3)))", TypeRefused, "it requires that 4 = 3"),
     ],

@@ -86,11 +86,11 @@ def test_what_cannot_be_made_is_refused(text, why):
     [
         ("generate(3)", "`generate` takes 2 argument"),
         ("generate(3, i => i, i => i)", "`generate` takes 2 argument"),
-        ("xs |> generate(3, i => i)", "`generate` is not a stage"),
-        ("xs |> full(3, 1)", "`full` is a value, not a stage"),
+        ("xs |> generate(3, i => i)", "`generate` is not a pipeline step"),
+        ("xs |> full(3, 1)", "`full` is a value, not a pipeline step"),
         ("iota(3, 4)", r"`iota` takes 1 argument, not 2"),
-        ("slice(3, 4)", "`slice` is a stage"),
-        ("permute(1, 0)", "`permute` is a stage"),
+        ("slice(3, 4)", "`slice` is a pipeline step"),
+        ("permute(1, 0)", "`permute` is a pipeline step"),
         ("xs |> gather(3, 4)", "an index function is needed here"),
     ],
 )

@@ -12,7 +12,7 @@ from liftpy.rewrite.rules.correlation import SIZES, triple
 from liftpy.winograd.choosing import (
     MAGNITUDES,
     By,
-    Choice,
+    RatedTriple,
     Scaling,
     by_powers,
     choose,
@@ -118,7 +118,7 @@ def test_options_that_contradict_a_search_are_refused(words):
 
 
 def test_a_choice_knows_its_operations():
-    choice = Choice(cook_toom(2, 3), Scaling.NONE, 16, 2)
+    choice = RatedTriple(cook_toom(2, 3), Scaling.NONE, 16, 2)
     assert choice.operations == 32 + 24
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liftpy.winograd.linear import Form, Product, Sharing, Sum
+from liftpy.winograd.linear import Form, ScaledValue, Sharing, Sum
 from liftpy.winograd.matrices import columns, kronecker, matrix, times
 from liftpy.winograd.sharing import applied, flat, program, separable
 from liftpy.winograd.triple import cook_toom
@@ -117,7 +117,7 @@ def test_steps_read_what_is_made_before_and_shared_programs_repeat_nothing(a, sh
     for number, step in enumerate(made.steps, made.inputs):
         read = (step.left, step.right) if isinstance(step, Sum) else (step.of,)
         assert max(read) < number
-        assert not isinstance(step, Product) or step.factor not in {0, 1}
+        assert not isinstance(step, ScaledValue) or step.factor not in {0, 1}
     if sharing is not Sharing.NONE:
         assert len(set(made.steps)) == len(made.steps)
     unshared = sum(max(sum(map(bool, row)) - 1, 0) for row in a)

@@ -42,7 +42,7 @@ State = Literal["asked", "described", "preparing", "idle", "busy"]
 
 
 @dataclass
-class Board:
+class ClusterWorker:
     """A worker: its name, its state, and its device once it is known."""
 
     address: str
@@ -74,11 +74,11 @@ class Cluster:
 
     def __init__(self, workers: Workers, known: tuple[Device, tuple[Device, ...]] | None) -> None:
         self.workers = workers
-        self.boards: dict[str, Board] = {}
+        self.boards: dict[str, ClusterWorker] = {}
         self.refused: dict[str, str] = {}
         self.events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.on_lost: Callable[[Board], None] = lambda _: None
-        self.on_described: Callable[[Board], None] = lambda _: None
+        self.on_lost: Callable[[ClusterWorker], None] = lambda _: None
+        self.on_described: Callable[[ClusterWorker], None] = lambda _: None
         logging.getLogger("distributed.client").addFilter(is_news)
         wait = f"up to {workers.patience:g} s"
         workers.note(f"connecting to the dask scheduler at {workers.address} ({wait})")
@@ -153,7 +153,7 @@ class Cluster:
         """Whether the scheduler can be reached."""
         return self.client.status == "running"
 
-    def has(self, one: Board) -> bool:
+    def has(self, one: ClusterWorker) -> bool:
         """Whether this is the present worker at its address: a lost one may have been replaced."""
         return self.boards.get(one.address) is one
 
@@ -165,15 +165,17 @@ class Cluster:
             del self.refused[address]
         for address, worker in there.items():
             if address not in self.boards and address not in self.refused:
-                self._greet(Board(address, str(worker["name"])), worker["resources"])
+                self._greet(ClusterWorker(address, str(worker["name"])), worker["resources"])
 
     @property
-    def fit(self) -> list[Board]:
+    def fit(self) -> list[ClusterWorker]:
         """The described workers that are not refused, sorted by name."""
         described = (b for b in self.boards.values() if b.device is not None)
         return sorted(described, key=lambda b: (b.name, b.address))
 
-    def ask(self, to: Board, then: Callable[[Future[Any]], None], what: Any, *given: Any) -> None:
+    def ask(
+        self, to: ClusterWorker, then: Callable[[Future[Any]], None], what: Any, *given: Any
+    ) -> None:
         """Submits a call of `what` to a worker; queues the step `then` when it is done."""
         uses = {RESOURCE: 1} if what is board.measure else {}
         to.future = self.client.submit(
@@ -181,18 +183,18 @@ class Cluster:
         )
         to.future.add_done_callback(lambda future: self.events.put(partial(then, future)))
 
-    def forget(self, one: Board) -> None:
+    def forget(self, one: ClusterWorker) -> None:
         """Forgets a worker whose answer is lost; if it is still connected, it is greeted again."""
         if self.has(one):
             del self.boards[one.address]
 
-    def lose(self, one: Board) -> None:
+    def lose(self, one: ClusterWorker) -> None:
         """Forgets a worker with a note, unless it has been dropped, which has its own note."""
         if self.has(one):
             self.workers.note(f"worker {one.name} ({one.address}) is lost")
         self.forget(one)
 
-    def refuse(self, one: Board, why: str) -> None:
+    def refuse(self, one: ClusterWorker, why: str) -> None:
         """Forgets a worker, and notes why it is not used."""
         self.forget(one)
         self.refused[one.address] = why
@@ -215,7 +217,7 @@ class Cluster:
         while any(not future.done() for future in told) and time.monotonic() < end:
             time.sleep(0.01)
 
-    def examine(self, one: Board) -> bool:
+    def examine(self, one: ClusterWorker) -> bool:
         """Whether a worker has one of the campaign's devices and its limits; refuses it if not."""
         found = one.device
         if found is None:
@@ -288,14 +290,14 @@ class Cluster:
         if isinstance(said, dict) and said.get("action") in {"add-worker", "remove-worker"}:
             self.events.put(self.look)
 
-    def _greet(self, one: Board, resources: dict[str, float]) -> None:
+    def _greet(self, one: ClusterWorker, resources: dict[str, float]) -> None:
         if resources.get(RESOURCE, 0) < 1:
             self.refuse(one, f"it has no resource {RESOURCE}: start it with {START}")
             return
         self.boards[one.address] = one
         self.ask(one, partial(self._described, one), board.describe, self.workers.device)
 
-    def _described(self, one: Board, future: Future[Any]) -> None:
+    def _described(self, one: ClusterWorker, future: Future[Any]) -> None:
         if not self.has(one):
             return
         try:
@@ -315,7 +317,7 @@ class Cluster:
             one.state = "described"
             self.on_described(one)
 
-    def _drop(self, one: Board) -> None:
+    def _drop(self, one: ClusterWorker) -> None:
         self.workers.note(f"worker {one.name} ({one.address}) is lost")
         self.on_lost(one)
         if one.future is not None:

@@ -25,7 +25,7 @@ from distributed import Future
 
 from liftpy.explore.campaign.store import ATTEMPTS
 from liftpy.explore.distributed import board
-from liftpy.explore.distributed.cluster import Board, Cluster, Failed, Gone, heard
+from liftpy.explore.distributed.cluster import Cluster, ClusterWorker, Failed, Gone, heard
 from liftpy.explore.measure.measurer import COMPILING, Allowance, Limits
 from liftpy.explore.measure.messages import (
     Answer,
@@ -199,14 +199,14 @@ class ClusterPool:
 
     # --- measuring --------------------------------------------------------------------------------
 
-    def _prepare(self, one: Board) -> None:
+    def _prepare(self, one: ClusterWorker) -> None:
         """Starts the bench of a worker, if it may measure for this campaign."""
         if one.device is not None and self._cluster.examine(one):
             one.state = "preparing"
             setup = replace(self._setup, device=one.device)
             self._cluster.ask(one, partial(self._prepared, one), board.prepare, self._name, setup)
 
-    def _prepared(self, one: Board, future: Future[Any]) -> None:
+    def _prepared(self, one: ClusterWorker, future: Future[Any]) -> None:
         if not self._cluster.has(one):
             return
         try:
@@ -230,7 +230,7 @@ class ClusterPool:
             if one.state == "idle":
                 self._give(one, self._ready.popleft())
 
-    def _give(self, one: Board, job: Job) -> None:
+    def _give(self, one: ClusterWorker, job: Job) -> None:
         if job.made is None or one.device is None:
             return
         self._begin(job)
@@ -245,7 +245,7 @@ class ClusterPool:
         then = partial(self._measured, one, job)
         self._cluster.ask(one, then, board.measure, self._name, request, allowed.seconds)
 
-    def _measured(self, one: Board, job: Job, future: Future[Any]) -> None:
+    def _measured(self, one: ClusterWorker, job: Job, future: Future[Any]) -> None:
         if self._jobs.get(one.address) is not job:
             return  # the worker was lost, and another one has the candidate
         del self._jobs[one.address]
@@ -285,12 +285,12 @@ class ClusterPool:
         candidate = Compile(job.candidate.skeleton.key, job.candidate.point)
         return self._asked(worker, Settle(answer, candidate), doing)
 
-    def _lost(self, one: Board) -> None:
+    def _lost(self, one: ClusterWorker) -> None:
         job = self._jobs.pop(one.address, None)
         if job is not None:
             self._again(job, one)
 
-    def _again(self, job: Job, one: Board) -> None:
+    def _again(self, job: Job, one: ClusterWorker) -> None:
         """Gives the candidate of a lost worker to another, unless too many were lost with it."""
         job.lost = (*job.lost, one.name)
         if len(job.lost) < ATTEMPTS:

@@ -22,7 +22,7 @@ from typing import Any
 
 from liftpy.errors import TransformRefused
 from liftpy.explore.measure.check import Bounds, Expected
-from liftpy.explore.measure.meaning import Meaning, Stored, bounds_at, spacing
+from liftpy.explore.measure.meaning import Meaning, NarrowedMeaning, bounds_at, spacing
 from liftpy.explore.space.precision import partition_of
 from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
@@ -58,13 +58,15 @@ def narrow_bounds(
     return bounds if evaluation_bytes(program.body, float, points) <= QUICK else None
 
 
-def stored(partition: Partition, arrays: dict[str, Any], wanted: Sequence[Expected]) -> Stored:
+def stored(
+    partition: Partition, arrays: dict[str, Any], wanted: Sequence[Expected]
+) -> NarrowedMeaning:
     """The meaning with which the results of a form with values in other types are compared."""
     tolerance = max((part.tolerance for part in wanted), default=0.0)
     given = {param.name for param in partition.program.params}
     computed = (SCALARS[t] for name, t in partition.storage if name not in given)
     apart = max(map(spacing, computed), default=0.0)
-    return Stored(Meaning(partition.program, arrays), tolerance + apart)
+    return NarrowedMeaning(Meaning(partition.program, arrays), tolerance + apart)
 
 
 class Bounding:
@@ -76,10 +78,10 @@ class Bounding:
         self.program = program
         self.arrays = arrays
         self.wanted = wanted
-        self._known: dict[tuple[tuple[str, str], ...], ErrorBounds | Stored | None] = {}
+        self._known: dict[tuple[tuple[str, str], ...], ErrorBounds | NarrowedMeaning | None] = {}
         self._at_points: dict[tuple[tuple[str, str], ...], tuple[Bounds, ...]] = {}
 
-    def bounds(self, skeleton: Skeleton) -> ErrorBounds | Stored | None:
+    def bounds(self, skeleton: Skeleton) -> ErrorBounds | NarrowedMeaning | None:
         """The bounds of the form of a skeleton, if they are narrow."""
         partition = partition_of(skeleton)
         key = form_of(partition)
@@ -94,7 +96,7 @@ class Bounding:
             self._at_points[key] = bounds_at(self.wanted, self.bounds(skeleton))
         return self._at_points[key]
 
-    def _of(self, partition: Partition | None) -> ErrorBounds | Stored | None:
+    def _of(self, partition: Partition | None) -> ErrorBounds | NarrowedMeaning | None:
         form = self.program
         if partition is not None and partition.storage:
             return stored(partition, self.arrays, self.wanted)

@@ -207,7 +207,9 @@ class Judge:
         self.wanted = wanted
         self.checker = Checker(wanted)
 
-    def judge(self, result: Any, bounds: ErrorBounds | Stored | None = None) -> Error | WrongResult:
+    def judge(
+        self, result: Any, bounds: ErrorBounds | NarrowedMeaning | None = None
+    ) -> Error | WrongResult:
         """The error of a result over all its components, or where it is wrong.
 
         `bounds` are those of the form of the program that computed it.
@@ -219,7 +221,7 @@ class Judge:
 
 
 @dataclass(frozen=True)
-class Stored:
+class NarrowedMeaning:
     """The meaning of a form that stores values in other types, with which its results are compared.
 
     `error` is the largest difference, relative to the largest value of a component.
@@ -230,7 +232,7 @@ class Stored:
 
 
 def bounds_at(
-    wanted: Sequence[Expected], bounds: ErrorBounds | Stored | None
+    wanted: Sequence[Expected], bounds: ErrorBounds | NarrowedMeaning | None
 ) -> tuple[Bounds, ...]:
     """The bounds of each component at its points; none for numbers that are not floats."""
     if bounds is None:
@@ -238,11 +240,11 @@ def bounds_at(
     return tuple(limits(part, bounds) for part in wanted)
 
 
-def limits(part: Expected, bounds: ErrorBounds | Stored) -> Bounds:
+def limits(part: Expected, bounds: ErrorBounds | NarrowedMeaning) -> Bounds:
     """The bounds of a component at its points; None for numbers that are not floats."""
     if part.values.dtype.kind != "f":
         return None
-    if isinstance(bounds, Stored):
+    if isinstance(bounds, NarrowedMeaning):
         around = bounds.meaning.at(part.points, part.component)
         return PointBounds(np.full(len(part.points), bounds.error * part.largest), around)
     return PointBounds(bounds.at(part.points, part.component))
@@ -252,7 +254,7 @@ def settled(
     meaning: Meaning,
     wanted: tuple[Expected, ...],
     found: Right,
-    bounds: ErrorBounds | Stored | None = None,
+    bounds: ErrorBounds | NarrowedMeaning | None = None,
 ) -> Error | WrongResult:
     """The error of a result, or where it is wrong, after its doubts are compared with the meaning.
 

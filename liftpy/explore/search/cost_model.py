@@ -113,7 +113,7 @@ def figures_at(
     return [*zip(*best, map(max, zip(*idle, strict=True)), traffic, stores, strict=True)]
 
 
-def _on_gpu(cut: Cut, each: Each, logs: Logs, device: Device) -> list[Figures]:
+def _on_gpu(cut: SkeletonFigures, each: Each, logs: Logs, device: Device) -> list[Figures]:
     """The figures of `figures_at` for a GPU."""
     lanes, registers, idle = list[list[float]](), list[list[float]](), list[list[float]]()
     for k in cut.kernels:
@@ -134,7 +134,7 @@ def _on_gpu(cut: Cut, each: Each, logs: Logs, device: Device) -> list[Figures]:
 
 
 @dataclass(frozen=True)
-class Measured:
+class KernelFigures:
     """What the figures of a kernel are computed from: expressions of the open sizes.
 
     `widths` are the numbers of lanes of its vectors, `private` the bytes of private memory of a
@@ -149,14 +149,14 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Cut:
+class SkeletonFigures:
     """What the figures of a skeleton are computed from: its kernels of the run phase.
 
     `apart` are the widths of vectors whose lanes are stored one by one, `moved` the bytes that all
     kernels read and write, `least` the bytes of the inputs, the constants and the result.
     """
 
-    kernels: tuple[Measured, ...]
+    kernels: tuple[KernelFigures, ...]
     apart: tuple[Nat, ...]
     moved: Nat
     least: Nat
@@ -165,7 +165,7 @@ class Cut:
 
 
 @lru_cache(maxsize=4096)
-def _cut(skeleton: Skeleton) -> Cut:
+def _cut(skeleton: Skeleton) -> SkeletonFigures:
     """What the figures need of a skeleton's kernels.
 
     It does not depend on the numbers of the sizes, so it is computed once for all candidates.
@@ -178,7 +178,7 @@ def _cut(skeleton: Skeleton) -> Cut:
     read = (p for k in kernels for p in (*k.reads, *([k.writes] if k.updates else ())))
     moved = (size_bytes(p.type) for p in (*read, *(k.writes for k in kernels)))
     least = (b.bytes for b in cut.buffers if b.role in ("input", "constant", "output"))
-    return Cut(
+    return SkeletonFigures(
         tuple(_measured(k, own) for k, own in zip(kernels, widths, strict=True)),
         tuple(dict.fromkeys((ONE, *apart))),
         sum(moved, ZERO),
@@ -214,11 +214,11 @@ def _counted(expr: Expr, times: Nat, what: str) -> Iterator[Nat]:
     yield from _counted(f.body, times, what)
 
 
-def _measured(kernel: Kernel, widths: tuple[Nat, ...]) -> Measured:
+def _measured(kernel: Kernel, widths: tuple[Nat, ...]) -> KernelFigures:
     """What the figures need of a kernel."""
     of = kernel.demand
     group = product(of.local_size()) if of.groups else ONE
-    return Measured(widths, of.private, product(of.global_size()), group, of.groups)
+    return KernelFigures(widths, of.private, product(of.global_size()), group, of.groups)
 
 
 def _widths(kernel: Kernel) -> list[Nat]:

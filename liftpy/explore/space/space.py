@@ -39,6 +39,11 @@ class Space:
     stages (`liftpy.rewrite.partition`). `asked` has the user's conditions as texts in a normal form
     and order; `wished` has those on sizes. `sampler` is the method that draws candidates, and
     `left_out` has the forms whose error bounds exceed the user's limit.
+
+    >>> squares = lp.parse("def squares(xs: [64]f32) = xs |> map(x => x * x)")
+    >>> space = lp.space(squares, "profile:mali-g72", families=["plain"])
+    >>> space.count(), space.sample(1, seed=0)[0].label
+    (1, 'plain(pad=fused, map=glb0)')
     """
 
     program: Program

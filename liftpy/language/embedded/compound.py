@@ -39,6 +39,11 @@ def stride(step: Nat | int, length: Nat | int) -> Reorder:
     """The `Reorder` that reads with a stride: i -> i / (length/step) + step * (i % (length/step)).
 
     Its inverse is the stride of length/step (Lift's `ReorderWithStride`).
+
+    >>> lp.evaluate(lp.iota(6) >> lp.reorder(lp.stride(2, 6))).tolist()
+    [0, 2, 4, 1, 3, 5]
+
+    Raises TypeRefused if the step does not divide the length.
     """
     s, n = nat(step), nat(length)
     if s.constant is not None and (

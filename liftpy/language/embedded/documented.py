@@ -56,7 +56,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "Callee": Kind(
         "a function",
-        "a function is one of Python, a stage such as lp.join(), or made by lp.fun",
+        "a function is one of Python, a pipeline step such as lp.join(), or made by lp.fun",
         lambda v: (callable(v) and not isinstance(v, Expr)) or isinstance(v, Lambda),
     ),
     "Index": Kind(
@@ -102,8 +102,8 @@ def word(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Makes a function a word, which checks its arguments and places refusals at the call.
 
-    A word with the return type `Section` gives a stage. `called` is its name in the package, if it
-    differs from the function's name.
+    A word with the return type `Section` gives a pipeline step. `called` is its name in the
+    package, if it differs from the function's name.
     """
 
     def made(f: Callable[P, R]) -> Callable[P, R]:
@@ -199,8 +199,8 @@ def call_of(signature: inspect.Signature) -> str:
 
 
 def written(name: str, signature: inspect.Signature) -> TypeRefused:
-    """The refusal of an array that is passed as an argument of a stage."""
-    why = "a stage is applied to its array with `>>`"
+    """The refusal of an array that is passed as an argument of a pipeline step."""
+    why = "a pipeline step is applied to its array with `>>`"
     suggestion = f"write xs >> lp.{name}{call_of(signature)}"
     return TypeRefused(
         f"`lp.{name}` does not take an array in its parentheses\n  {why}\n  {suggestion}"

@@ -1,4 +1,4 @@
-"""Refusals of operators on values that have none: stages, user functions and programs."""
+"""Refusals of operators on values that have none: pipeline steps, user functions and programs."""
 
 from __future__ import annotations
 

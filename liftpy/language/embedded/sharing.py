@@ -250,7 +250,7 @@ def shallow(expr: Expr, most: int = DEPTH) -> Expr:
     if height(expr) > most:
         message = (
             f"the expression is nested more than {most} levels deep\n"
-            "  each operator, stage, function and shared part is a level\n"
+            "  each operator, pipeline step, function and shared part is a level\n"
             "  use lp.iterate for repetition, or a reduction for a long sum"
         )
         raise TypeRefused(message)

@@ -47,8 +47,8 @@ def layout(primitive: Function) -> Section:
 def map(f: Callee) -> Section:  # noqa: A001  the language's own word
     """Applies `f` to every element.
 
-    `f` is a Python function, a stage such as `lp.transpose()`, or a user function. Over an array of
-    tuples, `f` may take the components as separate parameters: `lambda x, y: x * y`.
+    `f` is a Python function, a pipeline step such as `lp.transpose()`, or a user function. Over
+    an array of tuples, `f` may take the components as separate parameters: `lambda x, y: x * y`.
 
     >>> lp.evaluate(lp.iota(4) >> lp.map(lambda x: 2 * x + 1)).tolist()
     [1, 3, 5, 7]

@@ -48,9 +48,9 @@ class Section(NoOperand):
 
     def __call__(self, *given: Any, **named: Any) -> Expr:
         if len(given) != 1 or named or not isinstance(given[0], Expr):
-            several = len(given) != 1 or named
+            applied_to = "several values" if len(given) != 1 or named else shown(given[0])
             message = (
-                f"a stage cannot be applied to {'several values' if several else shown(given[0])}: "
+                f"a pipeline step cannot be applied to {applied_to}: "
                 "it needs an expression, as in xs >> lp.join()"
             )
             raise TypeRefused(message)
@@ -77,7 +77,7 @@ class Section(NoOperand):
         error.args = ("\n".join([title, *rest[:place], *why, *rest[place:]]),)
 
     def noun(self) -> str:
-        return "a stage"
+        return "a pipeline step"
 
     def __repr__(self) -> str:
         return self.noun()
@@ -93,7 +93,7 @@ class Section(NoOperand):
         """`lp.join >> lp.map(f)`: a word without arguments needs no parentheses."""
         if is_stage(before):
             return before() >> self
-        what = f"a stage cannot be applied to {shown(before)}"
+        what = f"a pipeline step cannot be applied to {shown(before)}"
         why = "it needs an expression"
         raise refusal(what, why, "make arrays parameters of the program: program(array)")
 

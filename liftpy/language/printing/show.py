@@ -69,7 +69,7 @@ def operands(cls: type[Primitive]) -> int | None:
 
 @cache
 def is_called(cls: type[Primitive]) -> bool:
-    """Whether a primitive is written with all arguments in parentheses, so that it is no stage."""
+    """Whether a primitive is written with all arguments in parentheses, not in a pipeline."""
     return cls.called or not operands(cls)
 
 
@@ -99,7 +99,7 @@ def show_static(primitive: Primitive, name: str) -> str:
 
 
 def is_stage(expr: Expr) -> bool:
-    """Whether an expression is written as a stage of a pipeline: `xs |> stage`."""
+    """Whether an expression is written as a step of a pipeline: `xs |> step`."""
     return (
         isinstance(expr, FunCall)
         and isinstance(expr.fun, Primitive)
@@ -245,7 +245,7 @@ class Printer:
         """A primitive applied to all but its last argument."""
         primitive = expr.fun
         if not isinstance(primitive, Primitive):
-            message = f"no text for a stage {primitive}"
+            message = f"no text for a pipeline step {primitive}"
             raise InternalError(message)
         args = self.arguments(primitive, expr.args, scope)
         expected = expr.args[-1].type

@@ -34,7 +34,7 @@ def usage(cls: type[Primitive]) -> str:
 def arguments(cls: type[Primitive]) -> tuple[str, ...]:
     """The arguments in a primitive's parentheses: fields, function, operands.
 
-    The last operand of a stage is not among them.
+    The last operand of a pipeline step is not among them.
     """
     names = [f.name for f in printing.statics(cls)]
     names += [f.name for f in fields(cls) if f.name == "f"]

@@ -74,14 +74,14 @@ class CallElaborator(TypeElaborator):
         return tuple(map(self.holes.resolve, types))
 
     def expanded(self, word: str, args: tuple[Syntax, ...], node: Node, *, value: bool) -> Syntax:
-        """The expansion of an abbreviation with arguments: a stage, or a `value`."""
+        """The expansion of an abbreviation with arguments: a pipeline step, or a `value`."""
         known = COMPOSITIONS.get(word)
         head = "" if known is not None and known.value else "xs |> "
         params = ("2", "0", "1") if known is None else known.params
         why = f"write `{head}{word}({', '.join(params)})`"
         if value == bool(head):
-            what = f"`{word}` is a {'stage, not a value' if head else 'value, not a stage'}"
-            raise self.refuse(SyntaxRefused, what, node, why)
+            kind = "pipeline step, not a value" if head else "value, not a pipeline step"
+            raise self.refuse(SyntaxRefused, f"`{word}` is a {kind}", node, why)
         if known is None:
             axes = tuple(int(self.number(arg, whole=True)) for arg in args)
             text = self.built(node, lambda: permuted(axes), lambda: (why,))

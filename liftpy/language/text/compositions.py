@@ -20,7 +20,7 @@ SIDES: Mapping[int, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Composition:
-    """An abbreviation: a stage of a pipeline, or a `value` that is called."""
+    """An abbreviation: a step of a pipeline, or a `value` that is called."""
 
     params: tuple[str, ...]
     text: str
@@ -28,7 +28,7 @@ class Composition:
 
 
 def mapped(depth: int, stage: str) -> str:
-    """A stage under `depth` maps."""
+    """A pipeline step under `depth` maps."""
     return "map(" * depth + stage + ")" * depth
 
 

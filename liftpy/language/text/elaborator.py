@@ -1,7 +1,7 @@
-"""From the syntax of expressions, stages and functions to typed expressions.
+"""From the syntax of expressions, pipelines and functions to typed expressions.
 
 Names are resolved, and the types of expressions inferred, from arguments to functions, as in the
-embedded form. Every word of the registry is a stage of a pipeline: `xs |> word(sizes, function,
+embedded form. Every word of the registry is a step of a pipeline: `xs |> word(sizes, function,
 other operands)`. Words that take any number of arrays are called: `zip(xs, ys)`.
 """
 
@@ -86,7 +86,7 @@ NO_FUNCTION = Lambda((), Literal(0, I32))
 class Elaborator(CallElaborator):
     """Builds typed expressions."""
 
-    #: The stages whose functions have been unrolled, once for each repetition.
+    #: The pipeline steps whose functions have been unrolled, once for each repetition.
     written: list[Node] = field(default_factory=list[Node])
 
     def value(self, node: Syntax, scope: Scope) -> Expr:
@@ -121,7 +121,7 @@ class Elaborator(CallElaborator):
                 return self.call(node, scope)
             case Arrow():
                 what = "a value is needed here, not a function"
-                why = "use it as an argument, `map(x => x + 1)`, or as a stage, `e |> (x => x)`"
+                why = "use it as an argument, `map(x => x + 1)`, or as a step, `e |> (x => x)`"
                 raise self.refuse(SyntaxRefused, what, node, why)
             case Typed():
                 what = "a value is needed here, not a type"
@@ -257,7 +257,7 @@ class Elaborator(CallElaborator):
         """A primitive that is written with all its arguments in parentheses."""
         expected, taken = arguments(cls), printing.operands(cls)
         if not printing.is_called(cls):
-            what = f"`{cls.name}` is a stage, not a value"
+            what = f"`{cls.name}` is a pipeline step, not a value"
             raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
         if taken is not None and len(node.args) != len(expected):
             what = f"`{cls.name}` takes {plural(len(expected), 'argument')}, not {len(node.args)}"
@@ -271,7 +271,7 @@ class Elaborator(CallElaborator):
         return self.apply(replace(bare, f=function), (), node, exact=exact)
 
     def stage(self, node: Syntax, operand: Expr, scope: Scope) -> Expr:
-        """A stage applied to `operand`."""
+        """A pipeline step applied to `operand`."""
         match node:
             case Name(outer=0):
                 return self.word(node, (), operand, node, scope)
@@ -289,19 +289,21 @@ class Elaborator(CallElaborator):
                 return self.stage(item, operand, scope)
             case _:
                 what = "this is not a function"
-                why = "a stage is a word such as `split(4)`, a function's name, or `(x => e)`"
+                why = (
+                    "a pipeline step is a word such as `split(4)`, a function's name, or `(x => e)`"
+                )
                 raise self.refuse(SyntaxRefused, what, node, why)
 
     def word(
         self, name: Name, args: tuple[Syntax, ...], operand: Expr, node: Syntax, scope: Scope
     ) -> Expr:
-        """A named stage: a primitive, an abbreviation, an operator or a user function."""
+        """A named pipeline step: a primitive, an abbreviation, an operator or a user function."""
         word = name.name
         if name.quoted or word not in WORDS:
             fun = self.user_function(name)
             if args or len(fun.params) != 1:
                 given = plural(len(args) + 1, "argument")
-                what = f"as a stage, `{word}` gets {given}, but takes {len(fun.params)}"
+                what = f"as a pipeline step, `{word}` gets {given}, but takes {len(fun.params)}"
                 why = signature(fun), f"call it: {word}({', '.join(p.name for p in fun.params)})"
                 raise self.refuse(TypeRefused, what, node, *why)
             (value,) = self.agree((operand,), [p.type for p in fun.params])
@@ -313,7 +315,7 @@ class Elaborator(CallElaborator):
         arity = OPERATORS[word].arity
         if args or arity != 1:
             given = plural(len(args) + 1, "argument")
-            what = f"as a stage, `{word}` gets {given}, but takes {arity}"
+            what = f"as a pipeline step, `{word}` gets {given}, but takes {arity}"
             names = ", ".join("abc"[:arity])
             raise self.refuse(SyntaxRefused, what, node, f"write ({names}) => {word}({names})")
         return self.built(node, lambda: FunCall(ScalarOp(word), (operand,)), no_suggestions)
@@ -332,7 +334,7 @@ class Elaborator(CallElaborator):
         if printing.is_called(cls) or len(args) != len(expected):
             what = f"`{cls.name}` takes {plural(len(expected), 'argument')} here, not {len(args)}"
             if printing.is_called(cls):
-                what = f"`{cls.name}` is not a stage"
+                what = f"`{cls.name}` is not a pipeline step"
             raise self.refuse(SyntaxRefused, what, node, f"write `{usage(cls)}`")
         static = self.statics(cls, args)
         rest = args[len(static) :]

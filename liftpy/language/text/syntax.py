@@ -257,7 +257,7 @@ def mentions(node: object, name: str, bound: int = 0) -> Iterator[Name]:
 
 
 def word_of(node: Name | Call) -> str:
-    """The name of a stage."""
+    """The name of a pipeline step."""
     return node.name if isinstance(node, Name) else node.name.name
 
 

@@ -19,7 +19,7 @@ LONGEST_WORD = 200
 COUNTED = re.compile(r"\w+|`[^`\n]*`?|[^\w\s#]|(?P<skipped>(?:\s+|#[^\n]*)+)")
 #: Hints for symbols of other languages.
 HABITS = {
-    ">>": "stages are joined by `|>` in the text form",
+    ">>": "pipeline steps are joined by `|>` in the text form",
     "->": "a function is written `x => body`",
     "\\": "a function is written `x => body`",
     "//": "a comment begins with `#`",
@@ -63,7 +63,7 @@ def deep(source: Source, at: int) -> SyntaxRefused:
         SyntaxRefused,
         f"the text is nested more than {DEPTH} levels deep",
         Span(at, at + 1),
-        "each parenthesis, operator, stage and argument is a level",
+        "each parenthesis, operator, pipeline step and argument is a level",
         "name parts with `let` or `fun`, or use a reduction for a long sum",
     )
 

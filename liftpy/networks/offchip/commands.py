@@ -35,7 +35,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Load:
+class LoadTile:
     """Copies a tile from off-chip memory to a memory of the chip."""
 
     memory: str
@@ -43,7 +43,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Store:
+class StoreTile:
     """Copies the tile in a memory of the chip to off-chip memory."""
 
     tile: str
@@ -63,7 +63,7 @@ class Multiply:
     adds: bool
 
 
-Command: TypeAlias = Load | Store | Multiply
+Command: TypeAlias = LoadTile | StoreTile | Multiply
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class Listing:
 def zeros_of(array: Array, ranges: Ranges) -> Zeros:
     """How far the indices of an array reach before its beginning and after its end.
 
-    >>> from liftpy.networks.offchip.nest import Axis
-    >>> rows = Axis(56, (("OH", 1), ("KH", 1)), start=-1)
+    >>> from liftpy.networks.offchip.nest import NestAxis
+    >>> rows = NestAxis(56, (("OH", 1), ("KH", 1)), start=-1)
     >>> zeros_of(Array("INPUT", (rows,)), {"OH": (0, 16), "KH": (0, 3)})
     ((1, 0),)
     """
@@ -157,13 +157,13 @@ class Maker:
         names = [self.tile(array, ranges) for array in self.nest.arrays]
         for array, name in zip((data, weight), names, strict=False):
             if self.held.get(array.name) != name or not self.stays(array):
-                self.commands.append(Load(MEMORIES[array.name], name))
+                self.commands.append(LoadTile(MEMORIES[array.name], name))
                 self.held[array.name] = name
         out, memory = names[2], MEMORIES[result.name]
         if self.held.get(result.name) != out:
             self.finish()
             if out in self.begun:
-                self.commands.append(Load(memory, out))
+                self.commands.append(LoadTile(memory, out))
             self.held[result.name] = out
         self.commands.append(
             Multiply(
@@ -181,4 +181,4 @@ class Maker:
         """Stores the tile of results that its memory holds."""
         result = self.nest.result.name
         if result in self.held:
-            self.commands.append(Store(self.held.pop(result), MEMORIES[result]))
+            self.commands.append(StoreTile(self.held.pop(result), MEMORIES[result]))

@@ -14,9 +14,9 @@ from liftpy.networks.offchip.commands import (
     MEMORIES,
     Command,
     Listing,
-    Load,
+    LoadTile,
     Multiply,
-    Store,
+    StoreTile,
     Tile,
     tile_of,
     zeros_of,
@@ -65,7 +65,7 @@ class State:
     def step(self, command: Command) -> None:
         """Applies a command. Wrong if it is invalid in this state."""
         match command:
-            case Load(memory, name):
+            case LoadTile(memory, name):
                 self.moved += self.tile(name, memory).bytes
                 if memory == MEMORIES["OUTPUT"]:
                     if self.unsaved:
@@ -73,7 +73,7 @@ class State:
                     if self.sums.get(name, 0) != self.stored.get(name):
                         raise Wrong(f"{name} has no stored sums")
                 self.holds[memory] = name
-            case Store(name, memory):
+            case StoreTile(name, memory):
                 self.moved += self.tile(name, memory).bytes
                 if self.holds.get(memory) != name or not self.unsaved:
                     raise Wrong(f"{memory} has no new sums of {name}")

@@ -13,7 +13,7 @@ from liftpy.ir.nat import Nat, NatLike, Quotient, Remainder, Var, nat, var
 from liftpy.ir.program import Program
 from liftpy.ir.pull import ByName, Index, Pull, Value
 from liftpy.ir.types import F32, ArrayType, Type
-from liftpy.networks.offchip.nest import Array, Axis, Loop, Nest
+from liftpy.networks.offchip.nest import Array, Nest, NestAxis, NestLoop
 
 
 class NoNest(Exception):
@@ -237,7 +237,7 @@ def digits_of(terms: Iterable[Term], extents: Mapping[str, int]) -> Digits:
     return found
 
 
-def axes_of(index: Nat, length: int, digits: Digits) -> list[Axis]:
+def axes_of(index: Nat, length: int, digits: Digits) -> list[NestAxis]:
     """An index as axes: one, or one for each digit if the index only joins digits."""
     value = index.substitute(
         {
@@ -262,14 +262,14 @@ def axes_of(index: Nat, length: int, digits: Digits) -> list[Axis]:
         and length == math.prod(joined)
         and all(step == math.prod(joined[k + 1 :]) for k, (_, step) in enumerate(terms))
     ):
-        return [Axis(extents[name], ((name, 1),)) for name, _ in terms] or [Axis(1)]
-    return [Axis(length, tuple(terms), start)]
+        return [NestAxis(extents[name], ((name, 1),)) for name, _ in terms] or [NestAxis(1)]
+    return [NestAxis(length, tuple(terms), start)]
 
 
-def outer_axes(outer: Sequence[Nat], digits: Digits) -> list[Axis]:
+def outer_axes(outer: Sequence[Nat], digits: Digits) -> list[NestAxis]:
     """The axes of the result."""
     parts = [p for index in outer for name in index.names() for p in digits[name]]
-    return [Axis(extent, ((part, 1),)) for part, extent, _ in parts] or [Axis(1)]
+    return [NestAxis(extent, ((part, 1),)) for part, extent, _ in parts] or [NestAxis(1)]
 
 
 def read_array(read: Read, shapes: Mapping[str, tuple[int, ...]], digits: Digits) -> Array:
@@ -327,7 +327,7 @@ def named(
         kind = kinds[name]
         taken = sum(kinds[n] == kind for n in called)
         called[name] = kind if not taken else f"{kind}{taken + 1}"
-    loops = tuple(Loop(called[n], extents[n], n in summed) for n in order)
+    loops = tuple(NestLoop(called[n], extents[n], n in summed) for n in order)
     contiguous = frozenset(
         called[n] for n in along if n in dict(inner.terms) and n in dict(result.axes[-1].terms)
     )

@@ -25,7 +25,7 @@ WORD = 4
 
 
 @dataclass(frozen=True)
-class Loop:
+class NestLoop:
     """A loop of a nest. `summed` loops add products; the others run over the results."""
 
     name: str
@@ -34,10 +34,10 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Axis:
+class NestAxis:
     """An axis of an array: its length, and the index as `start` plus steps times counters.
 
-    >>> rows = Axis(9, (("OH", 2), ("KH", 1)), start=-1)
+    >>> rows = NestAxis(9, (("OH", 2), ("KH", 1)), start=-1)
     >>> rows.hull({"OH": (0, 2), "KH": (0, 3)}), rows.clipped({"OH": (0, 2), "KH": (0, 3)})
     ((-1, 4), (0, 4))
     """
@@ -63,7 +63,7 @@ class Array:
     """An array of a nest, in row-major order."""
 
     name: str
-    axes: tuple[Axis, ...]
+    axes: tuple[NestAxis, ...]
 
     @cached_property
     def loops(self) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class Nest:
     columns of a kernel. `contiguous` are the loops over the innermost axis of input and result.
     """
 
-    loops: tuple[Loop, ...]
+    loops: tuple[NestLoop, ...]
     data: Array
     weight: Array
     result: Array

@@ -22,12 +22,12 @@ from liftpy.networks.offchip.commands import (
     MEMORIES,
     Command,
     Listing,
-    Load,
+    LoadTile,
     Multiply,
-    Store,
+    StoreTile,
     Tile,
 )
-from liftpy.networks.offchip.nest import Array, Axis, Loop, Nest
+from liftpy.networks.offchip.nest import Array, Nest, NestAxis, NestLoop
 from liftpy.networks.offchip.search import Schedule
 
 NUMBER = r"\d{1,15}"
@@ -93,10 +93,10 @@ def numbers(values: Sequence[int]) -> str:
     return ", ".join(map(str, values))
 
 
-def index(axis: Axis) -> str:
+def index(axis: NestAxis) -> str:
     """An index as text.
 
-    >>> index(Axis(9, (("OH", 2), ("KH", 1)), -1))
+    >>> index(NestAxis(9, (("OH", 2), ("KH", 1)), -1))
     '2OH+KH-1'
     """
     text = "+".join(f"{step if step > 1 else ''}{name}" for name, step in axis.terms)
@@ -106,9 +106,9 @@ def index(axis: Axis) -> str:
 def command_text(command: Command) -> str:
     """A command as a line."""
     match command:
-        case Load(memory, tile):
+        case LoadTile(memory, tile):
             return f"LOAD {memory} {tile}"
-        case Store(tile, memory):
+        case StoreTile(tile, memory):
             return f"STORE {tile} {memory}"
         case Multiply(tiles, ranges, zeros, adds):
             parts = [*tiles, *(f"{name}={first}:{end}" for name, (first, end) in ranges)]
@@ -222,7 +222,7 @@ def parsed(lines: Lines) -> Listing:
     commands: list[Command] = []
     while lines.more and not lines.next.startswith("["):
         commands.append(command_of(lines))
-    loops = tuple(Loop(name, extent, name in summed) for name, extent in extents.items())
+    loops = tuple(NestLoop(name, extent, name in summed) for name, extent in extents.items())
     nest = Nest(loops, data, weight, result, windows, contiguous)
     return Listing(nest, schedule, (a, b, c), traffic, exact, known, tuple(commands))
 
@@ -248,11 +248,11 @@ def array_of(lines: Lines, wanted: str, extents: Mapping[str, int]) -> Array:
     return Array(name, tuple(axis for axis in axes if axis is not None))
 
 
-def axis_of(length: int, text: str, extents: Mapping[str, int]) -> Axis | None:
+def axis_of(length: int, text: str, extents: Mapping[str, int]) -> NestAxis | None:
     """An axis from its index; None if that is not a sum of loops.
 
     >>> axis_of(9, "2OH+KH-1", {"OH": 5, "KH": 3})
-    Axis(length=9, terms=(('OH', 2), ('KH', 1)), start=-1)
+    NestAxis(length=9, terms=(('OH', 2), ('KH', 1)), start=-1)
     """
     found = re.fullmatch(rf"((?:{NUMBER})?{NAME}(?:\+(?:{NUMBER})?{NAME})*)?([+-]?{NUMBER})?", text)
     if found is None:
@@ -261,17 +261,17 @@ def axis_of(length: int, text: str, extents: Mapping[str, int]) -> Axis | None:
     named = tuple((part[2], int(part[1] or 1)) for part in terms if part is not None)
     if any(name not in extents for name, _ in named):
         return None
-    return Axis(length, named, int(found[2] or 0))
+    return NestAxis(length, named, int(found[2] or 0))
 
 
 def command_of(lines: Lines) -> Command:
     """The command on the next line."""
     if found := LOAD.fullmatch(lines.next):
         lines.at += 1
-        return Load(found[1], found[2])
+        return LoadTile(found[1], found[2])
     if found := STORE.fullmatch(lines.next):
         lines.at += 1
-        return Store(found[1], found[2])
+        return StoreTile(found[1], found[2])
     found = lines.take(MULTIPLY, "a command")
     ranges = tuple((n, (int(f), int(e))) for n, f, e in RANGE.findall(found[4]))
     before_and_after = (pair.split(":") for pair in found[8].split(", "))

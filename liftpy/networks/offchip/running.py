@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from liftpy.networks.offchip.commands import MEMORIES, Listing, Load, Multiply, Store, Tile
+from liftpy.networks.offchip.commands import MEMORIES, Listing, LoadTile, Multiply, StoreTile, Tile
 from liftpy.networks.offchip.machine import checked
 from liftpy.networks.offchip.meaning import Reading
 from liftpy.networks.offchip.nest import Array, Ranges
@@ -47,11 +47,11 @@ def run(listing: Listing, data: NDArray[Any], weight: NDArray[Any], where: str =
     loaded = stored = 0
     for command, _ in checked(listing, where):
         match command:
-            case Load(memory, name):
+            case LoadTile(memory, name):
                 part = part_of(arrays, listing.tiles[name])
                 memories[memory][: part.size] = part.ravel()
                 loaded += part.nbytes
-            case Store(name, memory):
+            case StoreTile(name, memory):
                 part = part_of(arrays, listing.tiles[name])
                 part[...] = memories[memory][: part.size].reshape(part.shape)
                 stored += part.nbytes

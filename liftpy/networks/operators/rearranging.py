@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from liftpy.ir.expr import Expr, Literal
-from liftpy.ir.types import BOOL, I8, I16, I32, I64, U8, U16
+from liftpy.ir.types import BOOL, I32, I64, INTEGERS, integer_range
 from liftpy.language.embedded.lang import (
     DERIVED,
     at,
@@ -310,11 +310,13 @@ def one_hot(node: Node) -> Body:
     """
     (depth,) = node.numbers("depth", 1) or [1]
     rank, axis = len(node.shape()), node.axis(default=-1, rank=len(node.shape()) + 1)
-    t = I32 if node.type() in {I8, I16, I32, U8, U16} else I64
+    low, high = integer_range(node.type() if node.type() in INTEGERS else I64)
+    least, most = integer_range(I32)
+    t = I32 if least <= low and high <= most else I64
 
     def row(i: Any, off: Any, on: Any) -> Any:
         place = to(t)(i)
-        if not node.type().name.startswith("u"):
+        if low < 0:
             place = select(place < literal(0, t), place + literal(depth, t), place)
         return generate(depth, lambda j: select(equal(to(t)(j), place), on, off))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from liftpy.pytorch.operators import arrays, elementwise, layers
-from liftpy.pytorch.operators.call import Call, Operand, Translation, Untranslated
+from liftpy.pytorch.operators.call import Operand, OperatorCall, Translation, Untranslated
 
-__all__ = ["MOVING", "TRANSLATIONS", "Call", "Operand", "Translation", "Untranslated"]
+__all__ = ["MOVING", "TRANSLATIONS", "Operand", "OperatorCall", "Translation", "Untranslated"]
 
 TRANSLATIONS = {**elementwise.TRANSLATIONS, **arrays.TRANSLATIONS, **layers.TRANSLATIONS}
 """The translation of each operator by its name, such as `aten.add.Tensor`."""

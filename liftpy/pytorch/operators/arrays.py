@@ -6,23 +6,23 @@ from collections.abc import Callable
 
 import numpy as np
 
-from liftpy.pytorch.operators.call import Call, One, Translation, Untranslated
+from liftpy.pytorch.operators.call import One, OperatorCall, Translation, Untranslated
 
 END = 2**63 - 1
 """PyTorch's end of a slice that has none."""
 
 
-def same(call: Call) -> str:
+def same(call: OperatorCall) -> str:
     """A copy: tensors here are values."""
     return call.node("Identity", call["self"].name)
 
 
-def reshaped(call: Call) -> str:
+def reshaped(call: OperatorCall) -> str:
     """All views that keep the order of the elements."""
     return call.reshaped(call["self"].name)
 
 
-def permuted(call: Call) -> str:
+def permuted(call: OperatorCall) -> str:
     """The axes in another order."""
     rank = len(call["self"].shape)
     if not rank:
@@ -30,12 +30,12 @@ def permuted(call: Call) -> str:
     return call.node("Transpose", call["self"].name, perm=[axis % rank for axis in call["dims"]])
 
 
-def expanded(call: Call) -> str:
+def expanded(call: OperatorCall) -> str:
     """Axes of length 1 repeated."""
     return call.node("Expand", call["self"].name, call.integers(call.shape))
 
 
-def repeated(call: Call) -> str:
+def repeated(call: OperatorCall) -> str:
     """`repeat`: axes of length 1 come first if there are more factors than axes."""
     x, factors = call["self"], call["repeats"]
     wider = (1,) * (len(factors) - len(x.shape)) + x.shape
@@ -45,19 +45,19 @@ def repeated(call: Call) -> str:
     return call.node("Tile", name, call.integers(factors))
 
 
-def concatenated(call: Call) -> str:
+def concatenated(call: OperatorCall) -> str:
     """Tensors one after another along an axis, in a common type."""
     parts = [call.value(x, call.dtype) for x in call["tensors"]]
     return call.node("Concat", *parts, axis=call.axis(call["dim"], len(call.shape)))
 
 
-def part(call: Call, name: str, axis: int, start: int, end: int, step: int = 1) -> str:
+def part(call: OperatorCall, name: str, axis: int, start: int, end: int, step: int = 1) -> str:
     """The elements from `start` up to `end` along an axis."""
     numbers = ([start], [end], [axis], [step])
     return call.node("Slice", name, *map(call.integers, numbers))
 
 
-def sliced(call: Call) -> str:
+def sliced(call: OperatorCall) -> str:
     """Every `step`-th element of a range along an axis."""
     x, axis = call["self"], call.axis(call["dim"], len(call.shape))
     start = 0 if call["start"] is None else call["start"]
@@ -65,7 +65,7 @@ def sliced(call: Call) -> str:
     return part(call, x.name, axis, start, end, call["step"])
 
 
-def selected(call: Call) -> str:
+def selected(call: OperatorCall) -> str:
     """One element along an axis, which disappears."""
     x = call["self"]
     axis = call.axis(call["dim"], len(x.shape))
@@ -73,10 +73,10 @@ def selected(call: Call) -> str:
     return call.reshaped(part(call, x.name, axis, start, start + 1))
 
 
-def divided(lengths: Callable[[Call, int], list[int]]) -> Translation:
+def divided(lengths: Callable[[OperatorCall, int], list[int]]) -> Translation:
     """Consecutive parts along an axis."""
 
-    def translated(call: Call) -> list[str]:
+    def translated(call: OperatorCall) -> list[str]:
         axis = call.axis(call["dim"], len(call["self"].shape))
         own = call.integers(lengths(call, axis))
         name = call["self"].name
@@ -85,7 +85,7 @@ def divided(lengths: Callable[[Call, int], list[int]]) -> Translation:
     return translated
 
 
-def padded(call: Call) -> str:
+def padded(call: OperatorCall) -> str:
     """`constant_pad_nd`: pairs of amounts, from the last axis on."""
     x, given = call["self"], call["pad"]
     rank = len(x.shape)
@@ -96,7 +96,7 @@ def padded(call: Call) -> str:
     return call.node("Pad", x.name, call.integers([*before, *after]), value)
 
 
-def flipped(call: Call) -> str:
+def flipped(call: OperatorCall) -> str:
     """Axes in reverse."""
     name = call["self"].name
     for axis in call["dims"]:
@@ -104,12 +104,12 @@ def flipped(call: Call) -> str:
     return name if call["dims"] else call.node("Identity", name)
 
 
-def embedded(call: Call) -> str:
+def embedded(call: OperatorCall) -> str:
     """Rows of a table."""
     return call.node("Gather", call["weight"].name, call["indices"].name, axis=0)
 
 
-def gathered(call: Call) -> str:
+def gathered(call: OperatorCall) -> str:
     """`index_select`: elements along an axis by one row of indices."""
     x = call["self"]
     return call.node(
@@ -117,7 +117,7 @@ def gathered(call: Call) -> str:
     )
 
 
-def indexed(call: Call) -> str:
+def indexed(call: OperatorCall) -> str:
     """Tensors of integers as indices of consecutive axes, each of which varies along its own axis.
 
     `x[:, indices]`, and `x[rows[:, None], columns]`.
@@ -138,7 +138,7 @@ def indexed(call: Call) -> str:
     return name
 
 
-def gathered_elements(call: Call) -> str:
+def gathered_elements(call: OperatorCall) -> str:
     """`gather`: an element along an axis for each index."""
     axis = call.axis(call["dim"], len(call.shape))
     return call.node("GatherElements", call["self"].name, call["index"].name, axis=axis)
@@ -151,7 +151,7 @@ def triangle(*, upper: bool) -> One:
     )
 
 
-def filled(call: Call) -> str:
+def filled(call: OperatorCall) -> str:
     """A constant array of one number, which depends on the shape of a tensor only."""
     value = call.given.get("fill_value", 0)
     return call.node("Expand", call.number(value, call.dtype), call.integers(call.shape))

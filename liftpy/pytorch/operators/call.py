@@ -25,7 +25,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Call:
+class OperatorCall:
     """A call: its arguments by name, with Operands for tensors, and the types of its results.
 
     `common` is the type in which its tensors and numbers are compared.
@@ -86,9 +86,9 @@ class Call:
         return self.node("Reshape", name, self.integers(self.shape))
 
 
-One: TypeAlias = Callable[[Call], str]
+One: TypeAlias = Callable[[OperatorCall], str]
 """From a call to the name of its result."""
-Translation: TypeAlias = Callable[[Call], str | list[str]]
+Translation: TypeAlias = Callable[[OperatorCall], str | list[str]]
 """From a call to the names of its results; the last ones may be missing: they are not computed."""
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from liftpy.pytorch.operators.call import Call, One, Operand, Translation, Untranslated
+from liftpy.pytorch.operators.call import One, Operand, OperatorCall, Translation, Untranslated
 
 
 def unary(operator: str) -> One:
@@ -17,7 +17,7 @@ def unary(operator: str) -> One:
 def binary(operator: str) -> One:
     """An operator on pairs of elements of the type of its result; `alpha` times the second."""
 
-    def translated(call: Call) -> str:
+    def translated(call: OperatorCall) -> str:
         first, second = (call.value(call[name], call.dtype) for name in ("self", "other"))
         alpha = call.given.get("alpha", 1)
         if alpha != 1:
@@ -34,7 +34,7 @@ def comparison(operator: str) -> One:
     )
 
 
-def unequal(call: Call) -> str:
+def unequal(call: OperatorCall) -> str:
     """A comparison that ONNX has no node for."""
     return call.node("Not", comparison("Equal")(call))
 
@@ -48,7 +48,7 @@ def logical(operator: str, *names: str) -> One:
 def bitwise(operator: str, *names: str) -> One:
     """A bitwise operator, of truth values."""
 
-    def translated(call: Call) -> str:
+    def translated(call: OperatorCall) -> str:
         if call.dtype != np.bool_:
             raise Untranslated(f"bitwise operators on {call.dtype} are not expressed")
         return logical(operator, *names)(call)
@@ -61,14 +61,14 @@ def tested(operator: str) -> One:
     return lambda call: call.node(operator, call["self"].name)
 
 
-def reversed_subtraction(call: Call) -> str:
+def reversed_subtraction(call: OperatorCall) -> str:
     """`rsub`: the second operand minus the first."""
     if call.given.get("alpha", 1) != 1:
         raise Untranslated("a factor of the second operand is not expressed")
     return call.node("Sub", *(call.value(call[name], call.dtype) for name in ("other", "self")))
 
 
-def power(call: Call) -> str:
+def power(call: OperatorCall) -> str:
     """`pow`, with either operand a number; a square is a product."""
     base, exponent = call["self"], call["exponent"]
     if exponent == 2 and isinstance(base, Operand):
@@ -77,7 +77,7 @@ def power(call: Call) -> str:
     return call.node("Pow", call.value(base, call.dtype), call.value(exponent, call.dtype))
 
 
-def inverse_root(call: Call) -> str:
+def inverse_root(call: OperatorCall) -> str:
     """`rsqrt`."""
     return call.node("Reciprocal", call.node("Sqrt", call.value(call["self"], call.dtype)))
 
@@ -85,7 +85,7 @@ def inverse_root(call: Call) -> str:
 def clipped(low: str | None, high: str | None) -> One:
     """The operator Clip between two arguments, each of which may be missing."""
 
-    def translated(call: Call) -> str:
+    def translated(call: OperatorCall) -> str:
         found = call.value(call["self"], call.dtype)
         for operator, name in (("Max", low), ("Min", high)):
             bound = call.given.get(name) if name is not None else None
@@ -96,47 +96,47 @@ def clipped(low: str | None, high: str | None) -> One:
     return translated
 
 
-def where(call: Call) -> str:
+def where(call: OperatorCall) -> str:
     """One of two values by a condition."""
     parts = (call.value(call[name], call.dtype) for name in ("self", "other"))
     return call.node("Where", call.value(call["condition"], np.dtype(np.bool_)), *parts)
 
 
-def elu(call: Call) -> str:
+def elu(call: OperatorCall) -> str:
     """ELU; SELU and CELU have other scales."""
     if call["scale"] != 1 or call["input_scale"] != 1:
         raise Untranslated("scales of ELU other than 1 are not expressed")
     return call.node("Elu", call["self"].name, alpha=float(call["alpha"]))
 
 
-def gelu(call: Call) -> str:
+def gelu(call: OperatorCall) -> str:
     """GELU, exact or with `tanh`."""
     return call.node("Gelu", call["self"].name, approximate=call["approximate"])
 
 
-def softplus(call: Call) -> str:
+def softplus(call: OperatorCall) -> str:
     """Softplus; PyTorch returns x above a threshold t, an error of less than exp(-t)."""
     if call["beta"] != 1 or math.exp(-call["threshold"]) > 1e-8:
         raise Untranslated("softplus is expressed with beta 1 and a threshold of at least 19")
     return call.node("Softplus", call["self"].name)
 
 
-def silu(call: Call) -> str:
+def silu(call: OperatorCall) -> str:
     """`x * sigmoid(x)`."""
     return call.node("Mul", call["self"].name, call.node("Sigmoid", call["self"].name))
 
 
-def leaky_relu(call: Call) -> str:
+def leaky_relu(call: OperatorCall) -> str:
     """ReLU with a slope below 0."""
     return call.node("LeakyRelu", call["self"].name, alpha=float(call["negative_slope"]))
 
 
-def hardsigmoid(call: Call) -> str:
+def hardsigmoid(call: OperatorCall) -> str:
     """PyTorch's slope is 1/6, ONNX's default another."""
     return call.node("HardSigmoid", call["self"].name, alpha=1 / 6, beta=0.5)
 
 
-def converted(call: Call) -> str:
+def converted(call: OperatorCall) -> str:
     """A conversion of type; also a copy, if the type is the same."""
     name = call["self"].name
     if call["self"].dtype == call.dtype:

@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.pytorch.operators.call import Call, One, Operand, Translation, Untranslated, axes_of
+from liftpy.pytorch.operators.call import (
+    One,
+    Operand,
+    OperatorCall,
+    Translation,
+    Untranslated,
+    axes_of,
+)
 
 # --- products -------------------------------------------------------------------------------------
 
@@ -16,14 +23,14 @@ def product(second: str) -> One:
     return lambda call: call.node("MatMul", call["self"].name, call[second].name)
 
 
-def affine(call: Call) -> str:
+def affine(call: OperatorCall) -> str:
     """`addmm`: a product plus a bias, each times a factor."""
     names = (call[name].name for name in ("mat1", "mat2", "self"))
     factors = {"alpha": float(call["alpha"]), "beta": float(call["beta"])}
     return call.node("Gemm", *names, **factors)
 
 
-def batched_affine(call: Call) -> str:
+def batched_affine(call: OperatorCall) -> str:
     """`baddbmm`: batched products plus a bias, each times a factor."""
     found = call.node("MatMul", call["batch1"].name, call["batch2"].name)
     if call["alpha"] != 1:
@@ -34,7 +41,7 @@ def batched_affine(call: Call) -> str:
     return call.node("Add", found, bias)
 
 
-def convolution(call: Call) -> str:
+def convolution(call: OperatorCall) -> str:
     """A convolution, transposed or not, in any number of dimensions."""
     inputs = [call["input"].name, call["weight"].name]
     if call["bias"] is not None:
@@ -60,7 +67,7 @@ def every(given: list[int], count: int) -> list[int]:
 # --- pooling --------------------------------------------------------------------------------------
 
 
-def windows(call: Call) -> dict[str, Any]:
+def windows(call: OperatorCall) -> dict[str, Any]:
     """The attributes of windows in two dimensions; their stride is their size by default."""
     return {
         "kernel_shape": every(call["kernel_size"], 2),
@@ -70,7 +77,7 @@ def windows(call: Call) -> dict[str, Any]:
     }
 
 
-def pooled(call: Call, operator: str, **attributes: Any) -> str:
+def pooled(call: OperatorCall, operator: str, **attributes: Any) -> str:
     """A node of pooling; PyTorch's needs no batch."""
     x = call["self"]
     if len(x.shape) == 4:
@@ -79,13 +86,13 @@ def pooled(call: Call, operator: str, **attributes: Any) -> str:
     return call.reshaped(call.node(operator, name, **attributes))
 
 
-def max_pool(call: Call) -> list[str]:
+def max_pool(call: OperatorCall) -> list[str]:
     """The largest elements; their indices are not computed."""
     dilations = every(call["dilation"], 2)
     return [pooled(call, "MaxPool", dilations=dilations, **windows(call))]
 
 
-def average_pool(call: Call) -> str:
+def average_pool(call: OperatorCall) -> str:
     """Averages of windows, whose divisor is the number of elements."""
     if call["divisor_override"] is not None:
         raise Untranslated("a divisor other than the number of elements is not expressed")
@@ -95,7 +102,7 @@ def average_pool(call: Call) -> str:
     return pooled(call, "AveragePool", count_include_pad=counted, **windows(call))
 
 
-def adaptive_average_pool(call: Call) -> str:
+def adaptive_average_pool(call: OperatorCall) -> str:
     """Windows of equal size that do not overlap."""
     lengths = [*zip(call["self"].shape[-2:], call.shape[-2:], strict=True)]
     if any(not m or n % m for n, m in lengths):
@@ -107,7 +114,7 @@ def adaptive_average_pool(call: Call) -> str:
 # --- normalization --------------------------------------------------------------------------------
 
 
-def batch_norm(call: Call) -> list[str]:
+def batch_norm(call: OperatorCall) -> list[str]:
     """Batch normalization at inference."""
     x = call["input"]
     channels = x.shape[1:2]
@@ -118,7 +125,7 @@ def batch_norm(call: Call) -> list[str]:
     return [call.node("BatchNormalization", *inputs, epsilon=call["eps"])]
 
 
-def instance_norm(call: Call) -> list[str]:
+def instance_norm(call: OperatorCall) -> list[str]:
     """Batch normalization by the statistics of one image, as `instance_norm` becomes."""
     x = call["input"]
     if x.shape[0] != 1:
@@ -128,7 +135,7 @@ def instance_norm(call: Call) -> list[str]:
     return [call.node("InstanceNormalization", x.name, scale, shift, epsilon=call["eps"])]
 
 
-def layer_norm(call: Call) -> list[str]:
+def layer_norm(call: OperatorCall) -> list[str]:
     """Normalization over the last axes."""
     shape = tuple(call["normalized_shape"])
     inputs = [call["input"].name, constant_or(call, "weight", np.ones(shape))]
@@ -138,7 +145,7 @@ def layer_norm(call: Call) -> list[str]:
     return [call.node("LayerNormalization", *inputs, **how)]
 
 
-def group_norm(call: Call) -> list[str]:
+def group_norm(call: OperatorCall) -> list[str]:
     """Normalization of groups of channels."""
     channels = (call["C"],)
     inputs = [
@@ -150,7 +157,7 @@ def group_norm(call: Call) -> list[str]:
     return [call.node("GroupNormalization", *inputs, **how)]
 
 
-def constant_or(call: Call, name: str, default: np.ndarray) -> str:
+def constant_or(call: OperatorCall, name: str, default: np.ndarray) -> str:
     """The tensor that an argument is, or a constant if it is None."""
     given: Operand | None = call[name]
     return given.name if given is not None else call.number(default, call.dtype)
@@ -159,7 +166,7 @@ def constant_or(call: Call, name: str, default: np.ndarray) -> str:
 def softmax(operator: str) -> One:
     """Softmax or its logarithm along an axis."""
 
-    def translated(call: Call) -> str:
+    def translated(call: OperatorCall) -> str:
         if call["self"].dtype != call.dtype:
             raise Untranslated("a softmax that converts its argument is not expressed")
         return call.node(operator, call["self"].name, axis=call["dim"])
@@ -173,14 +180,14 @@ def softmax(operator: str) -> One:
 def reduction(operator: str) -> One:
     """A reduction along axes, all by default, of elements of the type of its result."""
 
-    def translated(call: Call) -> str:
+    def translated(call: OperatorCall) -> str:
         name = call.value(call["self"], call.dtype)
         return reduced(call, operator, name)
 
     return translated
 
 
-def reduced(call: Call, operator: str, name: str) -> str:
+def reduced(call: OperatorCall, operator: str, name: str) -> str:
     """A tensor reduced along the axes `dim` of the call."""
     axes = axes_of(call.given.get("dim"), len(call["self"].shape))
     kept = int(bool(call.given.get("keepdim")))
@@ -190,7 +197,7 @@ def reduced(call: Call, operator: str, name: str) -> str:
 def quantifier(operator: str) -> One:
     """`any` and `all`: the largest or smallest truth value, as integers."""
 
-    def translated(call: Call) -> str:
+    def translated(call: OperatorCall) -> str:
         truth = call.value(call["self"], np.dtype(np.bool_))
         found = reduced(call, operator, call.cast(truth, np.dtype(np.int32)))
         return call.cast(found, call.dtype)
@@ -201,7 +208,7 @@ def quantifier(operator: str) -> One:
 def extreme_index(operator: str) -> One:
     """The position of the largest or smallest element, along an axis or in all."""
 
-    def translated(call: Call) -> str:
+    def translated(call: OperatorCall) -> str:
         x = call["self"]
         if call["dim"] is None:
             flat = call.node("Reshape", x.name, call.integers([-1]))
@@ -220,7 +227,7 @@ def extreme(operator: str, index: str) -> Translation:
     ]
 
 
-def variance(call: Call) -> str:
+def variance(call: OperatorCall) -> str:
     """The mean squared distance from the mean, with a correction of the count."""
     x = call["self"]
     axes = axes_of(call["dim"], len(x.shape))
@@ -236,7 +243,7 @@ def variance(call: Call) -> str:
     return call.node("Mul", found, call.number(count / (count - correction), call.dtype))
 
 
-def running_sum(call: Call) -> str:
+def running_sum(call: OperatorCall) -> str:
     """The sums of the elements up to each."""
     x = call["self"]
     axis = call.number(call.axis(call["dim"], len(x.shape)), np.int64)

@@ -53,7 +53,7 @@ from liftpy.rewrite.rules.notation import (
     zipped,
 )
 from liftpy.rewrite.rules.products import accumulate, folded
-from liftpy.winograd.linear import Product, Step, Straight, Sum
+from liftpy.winograd.linear import ScaledValue, Step, Straight, Sum
 from liftpy.winograd.matrices import Matrix, identity, kronecker
 from liftpy.winograd.points import ACCURATE, Points, points
 from liftpy.winograd.sharing import is_dyadic, program
@@ -145,7 +145,7 @@ def computed(step: Step, known: Sequence[Expr]) -> Expr:
     match step:
         case Sum(left, right, minus):
             return operated("-" if minus else "+", known[left], known[right])
-        case Product(factor, of):
+        case ScaledValue(factor, of):
             return scaled(factor, known[of])
 
 

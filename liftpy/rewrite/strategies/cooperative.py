@@ -90,7 +90,7 @@ READS: Path = (1, 1)  # the part of a step that reads both tiles, in the lets th
 
 
 @dataclass(frozen=True)
-class Tiling:
+class TileSizes:
     """The sizes of tiles, of blocks, each of rows and of columns, and of chunks of a reduction.
 
     `width` is that of vectors over the columns of a block, `gap` the number of unused elements of
@@ -114,7 +114,7 @@ class Tiling:
     constants: frozenset[str] = frozenset()
 
 
-def cooperative(tiling: Tiling) -> Strategy:
+def cooperative(tiling: TileSizes) -> Strategy:
     """The tiled form, described at the top of the module."""
     part = tiling.part
     whole = in_whole_chunks(nat(tiling.chunk) * tiling.buffers) if tiling.padded else identity
@@ -162,7 +162,7 @@ def order_of_copy(expr: Expr, operand: Path, rows: Path) -> Order:
     return CHUNK_BY_CHUNK if along else ROW_BY_ROW
 
 
-def tiled(tiling: Tiling, orders: Orders) -> Strategy:
+def tiled(tiling: TileSizes, orders: Orders) -> Strategy:
     """Make tiles of results of a map of a map by groups.
 
     An operation on the results is applied to the finished block. It is cut together with the
@@ -179,7 +179,7 @@ def tiled(tiling: Tiling, orders: Orders) -> Strategy:
     return choose(seq(in_blocks(tiling, is_folded), grid), seq(apart, grid))
 
 
-def in_blocks(tiling: Tiling, element: Predicate) -> Strategy:
+def in_blocks(tiling: TileSizes, element: Predicate) -> Strategy:
     """Cut a map of a map into tiles, and these into blocks."""
     (down, right), (tall, wide) = tiling.tile, tiling.block
     blocks = group_maps(element, wide, tall)
@@ -199,7 +199,7 @@ def without(part: int) -> Strategy:
     return seq(swapped, rotated, tuples_fused(), rule("map_zip_second"))
 
 
-def of_group(tiling: Tiling, orders: Orders) -> Strategy:
+def of_group(tiling: TileSizes, orders: Orders) -> Strategy:
     """Make the blocks of a tile, one for each work-item of a group, by one reduction over chunks.
 
     Operations on the results are applied to the finished sums of each block.

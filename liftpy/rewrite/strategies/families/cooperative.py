@@ -17,7 +17,7 @@ from liftpy.rewrite.strategies.cooperative import (
     MOST_AROUND,
     OPERANDS,
     TILES,
-    Tiling,
+    TileSizes,
     cooperative,
     in_whole_chunks,
     reduced_pair,
@@ -150,7 +150,7 @@ class Cooperative:
         """`cooperative`."""
         form, tail = self.form(choices), choices.get("tail", "none")
         adjacent = (LANES, OUTER) in form.words
-        tiling = Tiling(
+        tiling = TileSizes(
             tile=(sizes["tile0"].nat, sizes["tile1"].nat),
             block=(sizes["sigma"].nat, sizes["kappa"].nat),
             chunk=sizes["chunk"].nat,

@@ -62,7 +62,7 @@ SUMS = "sums"  # the choice of the type in which small integers are summed
 
 
 @dataclass(frozen=True)
-class Block:
+class DirectBlock:
     """A map of a map of reductions, and the steps to it from the stage with its epilogue fused in.
 
     `words` are the choices that select it. `inner` and `outer` are the lengths of its maps; the
@@ -98,9 +98,9 @@ class Direct:
     """The blocks of a program: as it is written, then in other forms, if any is better."""
 
     program: Program
-    blocks: tuple[Block, ...]
+    blocks: tuple[DirectBlock, ...]
 
-    def block(self, choices: dict[str, str]) -> Block:
+    def block(self, choices: dict[str, str]) -> DirectBlock:
         """The block that choices select."""
         own = choices.items()
         return next(block for block in reversed(self.blocks) if own >= set(block.words))
@@ -168,7 +168,7 @@ def match(program: Program) -> Direct | str:
     written = block_in(program, body, (), identity)
     if written is None:
         return "the result is not a map of maps of reductions that read the same for each element"
-    forms: list[Block | None] = []
+    forms: list[DirectBlock | None] = []
     if adjacent_map(body) == block_of(body):
         # In vectors, other maps would store each lane apart.
         lanes = (LANES, OUTER)
@@ -177,7 +177,7 @@ def match(program: Program) -> Direct | str:
     return Direct(program, (written, *(form for form in forms if form)))
 
 
-def block_in(program: Program, body: Expr, words: Choices, steps: Strategy) -> Block | None:
+def block_in(program: Program, body: Expr, words: Choices, steps: Strategy) -> DirectBlock | None:
     """The block of a program's body after some steps, if they succeed and there is one."""
     result = steps(body)
     path = None if isinstance(result, Failure) else block_of(result.expr)
@@ -191,10 +191,10 @@ def block_in(program: Program, body: Expr, words: Choices, steps: Strategy) -> B
     lengths = outer_length(body_of(block)), outer_length(block)
     exact = not isinstance(summed(var("strip", 1))(result.expr), Failure)
     integers = longest_sum(body_of(body_of(block))) if exact else 0
-    return Block(words, steps, *lengths, rows, stored_views(result.expr), nested, integers)
+    return DirectBlock(words, steps, *lengths, rows, stored_views(result.expr), nested, integers)
 
 
-def strip_of(block: Block) -> Parameter:
+def strip_of(block: DirectBlock) -> Parameter:
     """The number of products that f32 sums before their sum is added in i32."""
     return Parameter("strip", 1, block.integers, "products that are summed in f32")
 

@@ -14,7 +14,7 @@ from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import block_of, cut_of, store_padding
 from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.families.common import with_epilogues
-from liftpy.rewrite.strategies.families.direct import Block, Direct
+from liftpy.rewrite.strategies.families.direct import Direct, DirectBlock
 from liftpy.rewrite.strategies.families.direct import match as blocks_of
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.remember import remembered
@@ -135,7 +135,7 @@ def match(program: Program) -> Sliced | str:
     return Sliced(form, tuple(lengths), sets)
 
 
-def length_in(body: Expr, block: Block) -> int:
+def length_in(body: Expr, block: DirectBlock) -> int:
     """The length of the innermost dimension of a block's reductions."""
     result = block.steps(body)
     made = body if isinstance(result, Failure) else result.expr

@@ -9,7 +9,7 @@ from liftpy.rewrite.strategies.axes import joined_last, maps_around
 from liftpy.rewrite.strategies.block import BLOCK, blockable, group_maps
 from liftpy.rewrite.strategies.families import direct
 from liftpy.rewrite.strategies.families.common import outer_length, stored_views, with_epilogues
-from liftpy.rewrite.strategies.families.direct import Block, Direct
+from liftpy.rewrite.strategies.families.direct import Direct, DirectBlock
 from liftpy.rewrite.strategies.families.form import Family
 from liftpy.rewrite.strategies.planes import reads_no_folds
 from liftpy.rewrite.strategies.shapes import (
@@ -48,7 +48,9 @@ def match(program: Program) -> Direct | str:
         return "its folds read other folds"
     lengths = outer_length(body_of(block)), outer_length(block)
     pads = stored_views(body)
-    return Direct(program, (Block((), nested, *lengths, None, pads, nested=False, integers=0),))
+    return Direct(
+        program, (DirectBlock((), nested, *lengths, None, pads, nested=False, integers=0),)
+    )
 
 
 UNSHARED = Family(
