@@ -75,7 +75,10 @@ check: $(VENV)/.dev ## for each edit: format, lint, types, imports, and the test
 quick: $(VENV)/.dev
 	$(BIN)/pytest $(PYTEST) -m "not slow" $(QUICK)
 
-test: lint ## format, lint, types, imports, and all tests
+test: $(VENV)/.dev ## format, lint, types, imports, and all tests
+	@$(MAKE) --no-print-directory -j 2 lint tests
+
+tests: $(VENV)/.dev
 	$(BIN)/pytest $(PYTEST)
 
 soak: $(VENV)/.dev ## every case of the tests, 3,000 random programs, 1,000 gradients; records tests/fuzz/*.json

@@ -83,6 +83,7 @@ TURN = {
 }  # they seldom apply: tried early
 UNSAFE = "unsafe"
 OPTIMIZER = "wrong by the driver's optimizer"
+OF_ANY = {"refused", "large"}  # after random rules: a vector of what is stored first; long code
 LIMITED = "beyond a limit of the built kernel"  # known only once the driver has built it
 RETRIES = 4  # points of a family at which a smaller program may fail too
 COUNTS = ("outcomes", "families", "primitives", "reasons")
@@ -549,7 +550,7 @@ def interpret_here(start: int, count: int, kind: str = "any") -> Tally:
 def tallied(
     seeds: Sequence[int], device: Device, session: Session | None, kind: str, *, one: bool
 ) -> Tally:
-    """Outcomes and failures of programs; of each kind of failure, two are made small."""
+    """Outcomes and failures of programs; of each kind that is no OF_ANY, two are made small."""
     tally, measured = Tally(), set[int]()
     for verdict in judged(seeds, device, session, kind, one=one):
         if verdict.drawn and verdict.outcome in {"right", OPTIMIZER}:
@@ -563,8 +564,8 @@ def tallied(
         tally.reasons[reason] += 1
         if tally.reasons[reason] <= 2:
             what = f"seed {verdict.seed}: {verdict.family} {verdict.how}: {verdict.outcome}"
-            text = show(verdict.program) if verdict.outcome == "large" else ""
-            text = text or smallest(verdict, device, session)
+            accepted = kind == "any" and verdict.outcome in OF_ANY
+            text = show(verdict.program) if accepted else smallest(verdict, device, session)
             tally.failures.append(f"{what}: {verdict.why[:300]}\n{text}")
     if kind != "any" and (without := sorted(set(seeds) - measured)):
         tally.outcomes["unmeasured"] += len(without)

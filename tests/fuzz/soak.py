@@ -19,13 +19,12 @@ from collections import Counter
 from pathlib import Path
 
 from liftpy.explore.campaign.environment import processor
-from tests.fuzz.judge import OPTIMIZER, survey
+from tests.fuzz.judge import OF_ANY, OPTIMIZER, survey
 
 RECORD = Path(__file__).with_name("soak.json")
 SOME = 50  # programs after which the record is written
 KINDS = ("any", "lets", "indices", "lets", "stages")  # in turn; those of stages take longest
 ALLOWED = {"right", "killed", OPTIMIZER}  # a driver's defects are none of liftpy's, but are counted
-OF_ANY = {"refused", "large"}  # after random rules: a vector of what is stored first; long code
 
 
 def cpu_seconds() -> float:
