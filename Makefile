@@ -29,7 +29,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup explore format lint check quick test soak prove docs conformance site bench clean
+.PHONY: help setup explore format lint check quick test tests soak prove docs conformance site bench clean
 .DELETE_ON_ERROR:
 # Tests start hundreds of processes, each of which would compile the modules of liftpy again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -61,14 +61,14 @@ format: $(VENV)/.dev ## formats the code and mends what the linter can mend
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-# Format, lint, types and package layers, which `check` and `test` check first.
+# Format, lint, types and package layers, which `check` and `test` check in
+# parallel with the tests: pyright uses one core.
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-# pyright uses one core, so it runs in parallel with the tests.
 check: $(VENV)/.dev ## for each edit: format, lint, types, imports, and the tests without a device
 	@$(MAKE) --no-print-directory -j 2 lint quick
 
