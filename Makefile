@@ -13,7 +13,7 @@ CASES  ?= '*'
 # The tests that need no device and start no process, and the doctests.
 QUICK  ?= tests/ir tests/primitives tests/language tests/rewrite tests/semantics tests/constraints \
           tests/benchmarks tests/errors/test_messages.py liftpy
-PROGRAMS ?= 3000
+PROGRAMS ?= 10000
 FIRST  ?= 0
 
 VENV := .venv
@@ -81,10 +81,13 @@ test: $(VENV)/.dev ## format, lint, types, imports, and all tests
 tests: $(VENV)/.dev
 	$(BIN)/pytest $(PYTEST)
 
-soak: $(VENV)/.dev ## every case of the tests, 3,000 random programs, 1,000 gradients; records tests/fuzz/*.json
+soak: $(VENV)/.dev ## every case of the tests, random programs, kills (hours); records tests/fuzz/*.json
 	$(BIN)/pytest $(PYTEST) -m "covering or sampled or soak" --every-case
 	PYTHONPATH=. $(BIN)/python tests/fuzz/soak.py --count $(PROGRAMS) --start $(FIRST)
+	PYTHONPATH=. $(BIN)/python tests/fuzz/races.py --start $(FIRST)
 	PYTHONPATH=. $(BIN)/python tests/fuzz/gradients.py --start $(FIRST)
+	PYTHONPATH=. $(BIN)/python benchmarks/kill.py --moments 50 --record
+	PYTHONPATH=. $(BIN)/python benchmarks/vgg16.py --samples 30 --record
 
 prove: $(VENV)/.dev ## proves every primitive and every rule, now
 	$(BIN)/liftpy prove

@@ -1,6 +1,7 @@
 """The nine convolution layers of VGG-16: drawn candidates checked in full, best against PyTorch.
 
     python benchmarks/vgg16.py [--layers 7 24] [--samples 30] [--families direct] [--search local]
+                               [--record]
 
 For each layer and family, `samples` candidates of a search (seed 0) are compiled, run in poisoned
 buffers and compared with float64 at every output; the figures of memory are compared with what was
@@ -35,6 +36,7 @@ from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.workloads import VGG16, Convolution, workload
+from tests.fuzz.record import commit, record
 
 TOLERANCE = 1e-5  # of the largest output
 SLOW = 0.5  # seconds after which one timed run is enough
@@ -167,7 +169,9 @@ def main() -> int:
     parser.add_argument("--search", default="random", choices=list(SEARCHES))
     parser.add_argument("--device", default=None)
     parser.add_argument("--json", type=Path, default=None, help="raw data goes here")
+    parser.add_argument("--record", action="store_true", help="writes tests/fuzz/candidates.json")
     options = parser.parse_args()
+    tried = commit()
     device = find_device(options.device)
     print(
         f"{device.name}, {device.platform} {device.driver_version}, {os.cpu_count()} cores\n",
@@ -205,6 +209,10 @@ def main() -> int:
                 options.json.write_text(
                     json.dumps({"device": device.to_json(), "layers": results}, indent=1)
                 )
+            if options.record:
+                layers = {r["layer"]: Counter(row["outcome"] for row in r["rows"]) for r in results}
+                found = {"candidates of a family": options.samples, "layers": layers}
+                record("candidates", tried, found)
     return 1 if bad else 0
 
 

@@ -13,12 +13,10 @@ batch of programs.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -34,12 +32,11 @@ from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 from tests.fuzz.generator import DEPTH, Growth, parameter
 from tests.fuzz.judge import BATCH, Case, Form, components, lowered_plainly, results
+from tests.fuzz.record import commit, record
 from tests.fuzz.shapes import begun
-from tests.fuzz.soak import commit, cpu_seconds, machine
 from tests.gradient.differences import drawn, inner, listed, meaning
 from tests.plainly import PLAINLY
 
-RECORD = Path(__file__).with_name("gradients.json")
 STEPS = (1e-6, 1e-5, 1e-7, 1e-8, 1e-9, 1e-4)  # a wrong gradient disagrees at each of these steps
 EXACT, NEAR = 1e-5, 1e-3  # tolerances in float64 and on a device, relative to the sum of terms
 SMOOTH = ("sin", "cos", "tanh")
@@ -248,15 +245,7 @@ def main() -> int:
             counts.update(found)
             failed |= bool(failures)
             print(device, first, dict(counts), *failures, sep="\n", flush=True)
-            record = {
-                "commit": tried,
-                "machine": machine(),
-                "first seed": given.start,
-                "gradients": outcomes,
-                "cpu seconds": round(cpu_seconds()),
-            }
-            text = json.dumps(record, indent=2, sort_keys=True)
-            RECORD.write_text(text + "\n", encoding="utf-8")
+            record("gradients", tried, {"first seed": given.start, "gradients": outcomes})
     return int(failed)
 
 

@@ -10,44 +10,21 @@ it goes, so one that is ended early says how far it came.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import resource
-import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
-from liftpy.explore.campaign.environment import processor
 from tests.fuzz.judge import OF_ANY, OPTIMIZER, survey
+from tests.fuzz.record import commit, record
 
-RECORD = Path(__file__).with_name("soak.json")
 SOME = 50  # programs after which the record is written
 KINDS = ("any", "lets", "indices", "lets", "stages")  # in turn; those of stages take longest
 ALLOWED = {"right", "killed", OPTIMIZER}  # a driver's defects are none of liftpy's, but are counted
 
 
-def cpu_seconds() -> float:
-    """Processor time of this process and of those that it has waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in used)
-
-
-def machine() -> str:
-    """The processor, and how many of its threads this process may use."""
-    return f"{processor()}, {len(os.sched_getaffinity(0))} threads"
-
-
-def commit() -> str:
-    """The commit that was tried; `+` where the files differ from it."""
-    told = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
-    return subprocess.run(told, capture_output=True, text=True, check=True).stdout.strip()
-
-
 def main() -> int:
     """Tries as many programs as asked for; 1 if any is not right."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--count", type=int, default=3000)
+    parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--devices", nargs="+", default=["intel", "pocl"])
     given = parser.parse_args()
@@ -58,19 +35,11 @@ def main() -> int:
         kind, many = KINDS[turn % len(KINDS)], min(SOME, began + given.count - first)
         programs[kind] += many
         for device, counts in outcomes[kind].items():
-            found = survey(first, many, device, kind)
-            counts.update(found.outcomes)
-            print(device, kind, first, dict(found.outcomes), *found.failures, sep="\n", flush=True)
-        record = {
-            "commit": tried,
-            "machine": machine(),
-            "first seed": began,
-            "programs": programs,
-            "forms": outcomes,
-            "cpu seconds": round(cpu_seconds()),
-        }
-        text = json.dumps(record, indent=2, sort_keys=True)
-        RECORD.write_text(text + "\n", encoding="utf-8")
+            tally = survey(first, many, device, kind)
+            counts.update(tally.outcomes)
+            print(device, kind, first, dict(tally.outcomes), *tally.failures, sep="\n", flush=True)
+        found = {"first seed": began, "programs": programs, "forms": outcomes}
+        record("soak", tried, found)
     return int(any(map(has_failures, outcomes.items())))
 
 

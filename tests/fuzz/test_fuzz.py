@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,17 +24,15 @@ from liftpy.ir.walk import top_down
 from liftpy.language.text.program import parse, show
 from liftpy.loops import unswitch
 from liftpy.loops.tree import For, RangeTest, Statement
-from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 from liftpy.primitives import Map
 from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.reference import reference
-from tests.fuzz import judge
+from tests.fuzz import judge, races
 from tests.fuzz.generator import inputs, make, nested
 from tests.fuzz.kinds import MAKERS
-from tests.oclgrind import CHECKS, check_under_oclgrind, oclgrind_complaints, run_under_oclgrind
 from tests.subsample import is_first
 
 #: Kind, first seed and number of programs; `judge.py` runs any number, `make soak` thousands.
@@ -213,31 +209,7 @@ def accept(tally: judge.Tally, count: int, *also: str) -> None:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("start", range(0, 24, WATCHED))
 def test_random_programs_have_no_race_and_no_stray_access(start: int) -> None:
-    for seed in complained_of(start, WATCHED):
-        for form in judge.forms(seed, find_device()):
-            _, alone = check_under_oclgrind(form.module, inputs(make(seed)))
-            assert alone == [], (seed, form.how)
-
-
-def complained_of(start: int, count: int) -> list[int]:
-    """The seeds of whose programs Oclgrind complains when it runs them one after the other.
-
-    Among many buffers it now and then takes a written value for an unwritten one, so they have to
-    be run again by themselves. Where it has stopped to count, the range is halved.
-    """
-    options = ["--json", "--device", "oclgrind", "--start", str(start), "--count", str(count)]
-    child = run_under_oclgrind([sys.executable, judge.__file__, *options])
-    assert child.returncode == 0, child.stderr[-3000:]
-    tally = judge.read(child.stdout)
-    assert tally.outcomes["wrong"] == tally.outcomes["crashed"] == 0, tally.failures
-    assert tally.outcomes["right"] > (1 - REFUSED - LARGE) * count - 1, tally.outcomes
-    complaints = oclgrind_complaints(child.stderr)
-    if len(complaints) < int(CHECKS["OCLGRIND_MAX_ERRORS"]):  # a kernel's name begins with its seed
-        return sorted({int(s) for line in complaints for s in re.findall(r"\(s(\d+)_", line)})
-    if count == 1:
-        return [start]
-    half = count // 2
-    return [*complained_of(start, half), *complained_of(start + half, count - half)]
+    assert [*races.complaints(start, WATCHED)] == []
 
 
 def test_a_planted_bug_is_found_and_made_small(

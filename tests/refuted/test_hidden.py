@@ -280,9 +280,7 @@ def test_every_method_meets_a_law_with_a_hidden_fault():
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("hidden", [in_array, in_fold], ids=["array", "fold"])
-@pytest.mark.parametrize(
-    "fault", [pytest.param(n, marks=SOAK if n in LONG else ()) for n in FALSE]
-)
+@pytest.mark.parametrize("fault", [pytest.param(n, marks=SOAK if n in LONG else ()) for n in FALSE])
 def test_a_fault_behind_a_name_is_refuted(fault, hidden):
     """Not proved, and no InternalError: the method sees the fault before numbers do."""
     verdict = prove(FALSE[fault](hidden), FEWER_STEPS)
