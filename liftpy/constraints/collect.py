@@ -22,7 +22,7 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint, at_most
 from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda
-from liftpy.ir.nat import ONE, ZERO, Nat, product
+from liftpy.ir.nat import ONE, ZERO, Extreme, Nat, product
 from liftpy.ir.place import asker
 from liftpy.ir.polynomial import Atom, Monomial
 from liftpy.ir.primitive import Primitive, function_of
@@ -273,9 +273,9 @@ def asked_of_launch(
     known = unrolled.substitute(ranges)
     rough = serial_length(kernel)
     if rough is None or not follows(rough.substitute(ranges), known, limit):
-        every = length(kernel)
-        if not follows(every.substitute(ranges), known, limit):
-            yield at_most(every, CODE_LIMIT), f"{who}, all statements"
+        for every in alternatives(length(kernel)):
+            if not follows(every.substitute(ranges), known, limit):
+                yield at_most(every, CODE_LIMIT), f"{who}, all statements"
 
 
 def sizes_of(body: Expr) -> frozenset[str]:
@@ -304,6 +304,21 @@ def asked_by_memory_limit(cut: Chain, memory_limit: int | None, around: Around) 
 
 
 # --- code size ------------------------------------------------------------------------------------
+
+
+def alternatives(size: Nat) -> Iterator[Nat]:
+    """The sizes of which one is the largest: conditions have no formula for a maximum.
+
+    >>> from liftpy.ir.nat import greatest, var
+    >>> print(*alternatives(greatest(var("kappa") * 2, var("v"))), sep=", ")
+    2*kappa, v
+    """
+    match [*size.terms.items()]:
+        case [(((Extreme(largest=True) as extreme, 1),), 1)]:
+            yield from alternatives(extreme.left)
+            yield from alternatives(extreme.right)
+        case _:
+            yield size
 
 
 def follows(every: Nat, unrolled: Nat, limit: int) -> bool:

@@ -10,6 +10,9 @@ versions compute the same values in the same order. The first of three ways that
 
       if (all tests hold) { the loop, nothing guarded } else { the loop as it was }
 
+  If the loop contains no other, some guards may depend on its counter: the iterations of the first
+  version are then split as follows.
+
 - *Iterations apart* (index set splitting: U. Banerjee, 1979). What a guard needs depends only on
   the counter, so it holds from one number to another: three loops, the middle one without it,
   and each without the guards that have the same outcome in all its iterations.
@@ -65,7 +68,10 @@ def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
     if not tests:
         return [s]
     if known := _known(s, tests):
-        return [If(All(known), Block((_free(s, known),)), Block((s,)))]
+        free = _free(s, known)
+        passes = _passes(free, _movable(free))
+        inside = _apart(free, *passes) if passes else [free]
+        return [If(All(known), Block(tuple(inside)), Block((s,)))]
     counters = counters_of(s)
     needed = {t: end for t in tests if (end := _always(t, counters)) is not None}
     made = s

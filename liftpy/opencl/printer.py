@@ -298,7 +298,7 @@ def has_known_guards(s: For) -> bool:
 
     Intel's compiler (2026.2) peels the first and the last iteration off such a loop, and may crash
     on the remaining ones, in its pass `vpo-directive-cleanup`. If the loop is unrolled before this
-    pass, none remain.
+    pass, none remain. (`loops/unswitch.py` splits most longer loops at their guards.)
     """
     own = frozenset((s.counter,))
     if not isinstance(s.first, int) or -(-(s.bound - s.first) // s.step) not in CRASHING:

@@ -14,7 +14,14 @@ from liftpy.rewrite.strategies.phases import has_stride, phased
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import is_let, lets, maker, working_map
 from liftpy.rewrite.strategies.share import has_fold_in
-from liftpy.rewrite.strategies.transformed import OVERLAP, Tiling, applies, tilings, winograd
+from liftpy.rewrite.strategies.transformed import (
+    GROUPED,
+    OVERLAP,
+    Tiling,
+    applies,
+    tilings,
+    winograd,
+)
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -32,8 +39,7 @@ def by_tiles(form: Success, bank: Bank = USUAL) -> Iterator[tuple[str, Success]]
     """Forms of a program by the F(m, r) of a bank, each with the word for the results of a tile.
 
     `form` has all cuts. Every value to which a rule with these tiles applies is computed so. If
-    there is none, values that have a stride are computed so by phases; of these, convolutions in
-    the functions of maps are left as they are.
+    there is none, values that have a stride are computed so by phases.
     """
 
     def at_once(shapes: Sequence[Tiling]) -> Strategy:
@@ -41,7 +47,7 @@ def by_tiles(form: Success, bank: Bank = USUAL) -> Iterator[tuple[str, Success]]
 
     made = [*forms(form, bank, at_once)]
     if not made and has_stride(form.expr):
-        made = [*forms(form, bank, lambda shapes: by_one_of(shapes, phased))]
+        made = [*forms(form, bank, lambda shapes: by_one_of(shapes, PHASED))]
     yield from made
 
 
@@ -87,6 +93,18 @@ def by_one_of(shapes: Sequence[Tiling], prepared: Strategy = identity) -> Strate
         return Success(found.expr, (*ready.steps, *found.steps))
 
     return run
+
+
+def phased_within(expr: Expr) -> Result:
+    """`phased` for the correlation in the function of the map that makes the result."""
+    place = maker(expr)
+    if not working_map(at(expr, place)):
+        return Failure("phased", "no map makes the result")
+    return at_path((*place, 1), PHASED)(expr)
+
+
+PHASED = choose(phased, phased_within, seq(GROUPED, phased_within))
+"""Computes the correlation that makes the result by phases: as it is, or in a map's function."""
 
 
 def values(form: Success) -> list[Path]:

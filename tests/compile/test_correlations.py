@@ -12,6 +12,7 @@ import pytest
 import liftpy as lp
 from liftpy.compile import Kernel
 from liftpy.explore.exploring import space_of
+from liftpy.explore.space.precision import partition_of
 from liftpy.ir.call import FunCall
 from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
@@ -36,7 +37,7 @@ from liftpy.winograd.error import bound_of
 from liftpy.winograd.sharing import applied
 from liftpy.workloads import workload
 from tests.draws import unproved
-from tests.fuzz.correlations import Case, Form, errors
+from tests.fuzz.correlations import Case, Form, drawn, errors
 from tests.staged import of_partition
 
 CASES = [
@@ -67,8 +68,11 @@ STRIDED = [
     Case((12, 3), 3, 2, (7, 1), 19, stride=2),
     Case((9, 12), 3, 5, (3, 3), 27, epilogue="relu", stride=2),
     Case((12, 9), 2, 3, (5, 5), 28, "nchw", "shift", "kernel first", stride=2),
+    Case((11, 9), 3, 2, (5, 5), 44, stride=2, batch=2),
+    Case((12, 7), 2, 3, (3, 3), 45, "nchw", stride=2, groups=2),
+    Case((13,), 2, 3, (7,), 46, groups=2, batch=3, stride=3, padded=False),
 ]
-"""Windows of blocks: 2, 3, 4, 3, 2 x 3, 4, 4 x 1, 2 and 3 of them."""
+"""Windows of blocks: 2, 3, 4, 3, 2 x 3, 4, 4 x 1, 2, 3, 3, 2 and 3 of them."""
 
 
 CHUNKS = 8
@@ -325,6 +329,33 @@ def test_a_depthwise_convolution_is_right_within_its_bound(device, name, r, word
         with contextlib.closing(Kernel(candidate, device)) as kernel:
             apart = np.abs(kernel(*arrays) - meant).max()
         assert apart <= float(used.bound.absolute) + 4 * 2.0**-24 * (r**dimensions + 2)
+
+
+#: Convolutions that map over the groups of channels of each window, and the channels of a group.
+GROUPED = [
+    ("convolution/grouped/5x6x4x6x7x2", 2),
+    ("convolution/grouped/6x3x9x3x2x3:nchw:relu", 3),
+]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("name", "channels"), GROUPED)
+def test_groups_of_each_window_have_the_forms_and_are_right(device, name, channels) -> None:
+    program = workload(name)
+    rng = np.random.default_rng(43)
+    shapes = [tuple(map(int, p.type.shape)) for p in program.params]
+    arrays = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
+    meant = np.asarray(evaluate(program, *arrays, dtype=np.float64))
+    for kept in (STORED, HELD):
+        words = {WINOGRAD: ("2x2",), "inputs": (kept,)}
+        candidate = next(drawn(program, device, words, 0))
+        partition = partition_of(candidate.skeleton)
+        assert partition is not None
+        (used,) = algorithms_of(partition)
+        assert used.summed == channels
+        with contextlib.closing(Kernel(candidate, device)) as kernel:
+            apart = np.abs(kernel(*arrays) - meant).max()
+        assert apart <= float(used.bound.absolute) + 2.0**-24 * (2 + float(abs(meant).max()))
 
 
 def test_a_form_with_flat_transforms_differs_in_its_transforms_only() -> None:

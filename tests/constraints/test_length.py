@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from liftpy.constraints.collect import CODE_LIMIT
+from liftpy.constraints.collect import CODE_LIMIT, alternatives, collect
 from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.length import Length, _length, length, serial_length
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
@@ -19,9 +20,12 @@ from liftpy.kernels.chain import chain
 from liftpy.language.text.program import parse
 from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.pipeline import compile_program
-from liftpy.rewrite.strategies.families import FAMILIES
+from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.partition import HELD, WINOGRAD
+from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import workload
 from tests.draws import of_family
+from tests.fuzz.correlations import Case
 from tests.fuzz.generator import make
 from tests.loops.interpreted import statements
 from tests.lowered import lowered
@@ -260,6 +264,18 @@ def test_another_pass_counts_the_same_unless_it_is_known_to_differ() -> None:
             assert not known
     choice = EMITTED["one side of a condition in each pass of a loop"]
     assert differ == {choice, SHARED_LATER}
+
+
+def test_conditions_on_a_bound_that_is_a_maximum_have_formulas() -> None:
+    """A loop over the one kernel may be unrolled or not: sizes decide which code is longer."""
+    forms = partitions(Case((14, 16), 3, 1, (4, 4), 0, "nchw").program)
+    words = {WINOGRAD: "2x2+overlap", "inputs": HELD}
+    form = next(p for p in forms if words.items() <= dict(p.words).items())
+    made = skeletons_of(FAMILIES["blocked"], form.stages[-1].canonical)
+    assert not isinstance(made, str)
+    skeleton = next(s for s in made if s.words["hold"] == "private")
+    assert 2 in {len([*alternatives(length(k))]) for k in chain(skeleton.program).kernels}
+    assert Points(collect(skeleton, DEFAULT_DEVICE)).count() == 0  # its unrolled code is too long
 
 
 def test_what_is_valid_never_gets_too_long_for_the_emitter() -> None:

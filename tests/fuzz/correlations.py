@@ -97,7 +97,9 @@ class Case:
         sides = tuple(rng.randint(1 if padded else t, MOST) for t in taps)
         counts, layout = (rng.randint(1, 9), rng.randint(1, 9)), rng.choice(LAYOUTS)
         said = rng.choice(EPILOGUES), rng.choice(SPELLINGS)
-        return Case(sides, *counts, taps, seed, layout, *said, stride=stride, padded=padded)
+        maps = rng.choice((1, 1, 2, 3)), rng.choice((None, None, 1, 2))
+        groups, batch = maps if said[0] in {"", "inside"} else (1, None)
+        return Case(sides, *counts, taps, seed, layout, *said, groups, batch, stride, padded)
 
     @staticmethod
     def drawn(seed: int) -> Case:

@@ -60,6 +60,11 @@ PROGRAMS = {
         """xss |> mapGlb(0, row => row |> pad(1, 1, 9) |> split(3) |> transpose |> join
            |> mapSeq(x => x + 1))""",
     ),
+    "the work-item and the counter": (
+        XSS,
+        """xss |> pad2d(1, 1, 2, 3, 9) |> slide(3, 1) |> mapGlb(0, rows => rows |> transpose
+           |> slide(4, 1) |> mapSeq(w => w |> join |> reduceSeqUnroll((a, x) => 2 * a + x, 1)))""",
+    ),
     "one that goes round": (XSS, f"xss |> mapGlb(0, row => row |> padWrap(5, 7) |> {VECTOR})"),
     "one that turns back": (XSS, f"xss |> mapGlb(0, row => row |> padMirror(3, 1) |> {VECTOR})"),
     "for all passes": (
@@ -102,6 +107,16 @@ def test_a_test_that_a_loop_does_not_change_stands_in_front_of_it() -> None:
     source = compile_program(lowered(text)).module.source
     assert source.count("if (gid0 - 1 >= 0)") == 1
     assert source.count("?") == 1
+
+
+def test_where_the_guards_of_the_work_item_hold_the_iterations_are_split() -> None:
+    """Intel's compiler crashed on loops whose first and last iterations have guards."""
+    params, body = PROGRAMS["the work-item and the counter"]
+    source = compile_program(lowered(f"def p({params}) = {body}")).module.source
+    free, guarded = source.split("} else {")
+    assert free.count("for (") == 3
+    assert "?" not in free.partition("int i0 = 2")[2].partition("int i0 = 15")[0]
+    assert guarded.count("for (") == 1
 
 
 def value(

@@ -11,6 +11,7 @@ from onnx.reference import ReferenceEvaluator
 import liftpy as lp
 from liftpy.errors import ArgumentRefused, NetworkRefused, UnknownName
 from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import Convolution, convolution
 from tests.networks.models import convolutional, model, node, one, value
 
@@ -384,9 +385,13 @@ def has(program, family):
     return lp.space(program, families=[family]).possible
 
 
-def families(program):
-    drawn = lp.space(program).sample(60, seed=1)
-    return {"winograd" if "winograd" in c.assignment else c.assignment["family"] for c in drawn}
+def offered(program):
+    """The families that lower a program as one stage, and the tiles of its forms by F(m, r)."""
+    forms = partitions(program)
+    whole = next(form.stages[0].canonical for form in forms if form.is_whole)
+    made = {name: skeletons_of(family, whole) for name, family in FAMILIES.items()}
+    tiles = {dict(form.words).get("winograd") for form in forms}
+    return {name for name, found in made.items() if not isinstance(found, str)} | tiles - {None}
 
 
 @pytest.mark.parametrize(
@@ -394,6 +399,9 @@ def families(program):
     [
         (one("Conv", (1, 8, 10, 10), (16, 8, 3, 3), pads=[1, 1, 1, 1]), {"direct", "winograd"}),
         (one("Conv", (2, 8, 10, 10), (16, 8, 3, 3), strides=[3, 1]), {"direct"}),
+        (one("Conv", (2, 8, 10, 10), (6, 4, 7, 7), group=2), {"winograd"}),
+        (one("Conv", (2, 3, 20, 20), (16, 3, 7, 7), strides=[2, 2]), {"winograd"}),
+        (one("Conv", (1, 6, 20, 20), (16, 3, 7, 7), strides=[2, 2], group=2), {"winograd"}),
         (one("Conv", (1, 8, 20), (16, 8, 3)), {"direct"}),
         (one("MatMul", (12, 16), (16, 24)), {"direct"}),
         (one("MatMul", (3, 12, 16), (3, 16, 24)), {"direct"}),
@@ -404,7 +412,19 @@ def families(program):
         (one("Add", (8, 16), (16,)), {"tiled"}),
     ],
     ids=[
-        *("conv", "batch", "conv1d", "matmul", "batched", "gemm", "max pool", "average pool"),
+        *(
+            "conv",
+            "batch",
+            "groups",
+            "batch with a stride",
+            "groups with a stride",
+            "conv1d",
+            "matmul",
+            "batched",
+            "gemm",
+            "max pool",
+            "average pool",
+        ),
         *("softmax", "add"),
     ],
 )
@@ -413,9 +433,11 @@ def test_families_match_the_programs(made, wanted):
     assert all(has(program, family) for family in wanted)
 
 
-@pytest.mark.parametrize(("kernels", "groups", "stride"), [(16, 2, 1), (8, 8, 3)])
+@pytest.mark.parametrize(("kernels", "groups", "stride"), [(6, 2, 1), (8, 8, 3)])
 def test_grouped_convolutions_have_the_families_of_the_built_in_ones(kernels, groups, stride):
     steps = (stride, 1)
-    layer = Convolution(8, 10, 10, kernels, (3, 3), steps, groups=groups, layout="nchw")
-    made = one("Conv", (1, 8, 10, 10), (kernels, 8 // groups, 3, 3), group=groups, strides=[*steps])
-    assert families(lp.network(made)["op"].program) == families(convolution(layer))
+    layer = Convolution(8, 10, 10, kernels, (7, 7), steps, groups=groups, layout="nchw")
+    made = one("Conv", (1, 8, 10, 10), (kernels, 8 // groups, 7, 7), group=groups, strides=[*steps])
+    found = offered(lp.network(made)["op"].program)
+    assert found == offered(convolution(layer))
+    assert ("2x2" in found) == (stride == 1)

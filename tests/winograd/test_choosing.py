@@ -128,6 +128,16 @@ def test_rules_compute_with_points_of_a_small_bound(m, r):
     assert triple(m, r).points == of_rules(m, r, By.BOUND)
 
 
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(("m", "r"), SIZES)
+def test_no_scaling_of_a_rule_has_a_smaller_bound(m, r):
+    """So the bound chooses matrices that are not scaled, which take the fewest operations, too."""
+    none, *others = scalings(triple(m, r), 16, 2)
+    assert none.scaling is Scaling.NONE
+    assert all(none.bound.relative <= other.bound.relative for other in others)
+    assert all(none.operations <= other.operations for other in others)
+
+
 def test_points_of_rules_have_at_most_half_the_usual_bound():
     for size, chosen in ACCURATE.items():
         usual, found = cook_toom(*size), cook_toom(*size, chosen)

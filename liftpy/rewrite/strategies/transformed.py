@@ -27,6 +27,7 @@ from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.rules.correlation import NAMES, RECTANGLES, SIZES
 from liftpy.rewrite.strategies.elementwise import to_elements
 from liftpy.rewrite.strategies.epilogue import fused_inward
+from liftpy.rewrite.strategies.groups import groups_outside
 from liftpy.rewrite.strategies.hybrid import PARTS, whole_and_rest
 from liftpy.rewrite.strategies.outward import lets_outside, map_outside, rotated_right
 from liftpy.rewrite.strategies.remember import remembered
@@ -339,7 +340,8 @@ def each_of_many(tiling: Tiling) -> Strategy:
             return Failure("winograd", "no map makes the result")
         joined = seq(together(tiling), by_rule(tiling))
         exchanged = seq(MAP_OUTSIDE, lambda e: at_path(maker(e), apart(tiling))(e))
-        return seq(ONE_MAP, choose(joined, exchanged, apart(tiling)))(expr)
+        grouped = seq(GROUPS_OUTSIDE, lambda e: at_path(maker(e), apart(tiling))(e))
+        return seq(ONE_MAP, choose(joined, exchanged, apart(tiling), grouped))(expr)
 
     return run
 
@@ -360,7 +362,11 @@ VIEWS_INLINED = where(
 
 ONE_MAP = remembered(one_map, 64)
 MAP_OUTSIDE = remembered(map_outside, 64)
+GROUPS_OUTSIDE = remembered(groups_outside, 64)
 """What does not depend on the tiling is done once for all of them."""
+
+GROUPED = seq(FUSED_INWARD, lambda e: at_path(maker(e), seq(ONE_MAP, GROUPS_OUTSIDE))(e))
+"""Moves the map over the groups of each window out of the maps over windows."""
 
 
 def together(tiling: Tiling) -> Strategy:
