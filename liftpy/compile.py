@@ -27,7 +27,13 @@ from liftpy.semantics.storage import StorageLike
 
 
 class Kernel:
-    """A compiled program as a function of NumPy arrays, on one device.
+    """A compiled program as a function of NumPy arrays, on one device; `lp.compile` makes it.
+
+    >>> squares = lp.parse("def squares(xs: [3]f32) = xs |> map(x => x * x)")
+    >>> kernel = lp.compile(squares)  # doctest: +SKIP
+    >>> kernel(np.float32([1, 2, 3])).tolist()  # doctest: +SKIP
+    [1.0, 4.0, 9.0]
+    >>> kernel.close()  # doctest: +SKIP
 
     Constant parameters are prepared again only when their arrays change.
     """

@@ -36,7 +36,15 @@ from typing import Any
 
 
 class LiftError(Exception):
-    """An error of the user's program, text, choice or machine."""
+    """An error of the user's program, text, choice or machine.
+
+    >>> import liftpy as lp
+    >>> try:
+    ...     lp.parse("def p(xs: [4]f32) = xs |> split(3)")
+    ... except lp.LiftError as error:
+    ...     print(str(error).partition(chr(10))[0])
+    split(3) cannot be applied to [4]f32
+    """
 
     exit_code = 1
     #: Whether the message has a place in a Python function.

@@ -27,6 +27,11 @@ NO_PARAMS: frozenset[Param] = frozenset()
 class Expr:
     """A typed expression. `free` is the set of its free variables.
 
+    >>> import liftpy as lp
+    >>> squares = lp.iota(4) >> lp.map(lambda x: x * x)
+    >>> print(squares.type, squares.free, isinstance(squares, lp.Expr))
+    [4]i32 frozenset() True
+
     Python's operators on expressions belong to the embedded form. It defines `scalar`, the other
     methods here that are not implemented, and the refusals of all that Python and NumPy may call
     besides (`liftpy.language.embedded.operators`).

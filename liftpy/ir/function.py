@@ -88,7 +88,13 @@ class Law:
 
 @dataclass(frozen=True)
 class UserFun:
-    """A named scalar function with declared laws.
+    """A named scalar function with declared laws, made by `lp.fun`.
+
+    >>> import liftpy as lp
+    >>> laws = (lp.ASSOCIATIVE, lp.COMMUTATIVE, lp.neutral(0))
+    >>> larger = lp.fun("larger", {"a": lp.u8, "b": lp.u8}, lambda a, b: lp.maximum(a, b), laws)
+    >>> [law.name for law in larger.laws]
+    ['associative', 'commutative', 'neutral']
 
     For floats, laws hold up to rounding: a derivation that uses one is marked as reassociating.
     """

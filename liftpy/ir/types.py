@@ -13,7 +13,13 @@ from liftpy.ir.scalar_types import RECORDS
 
 @dataclass(frozen=True)
 class Type:
-    """The base class of all types."""
+    """The base class of all types.
+
+    >>> import liftpy as lp
+    >>> program = lp.parse("size n: 1..64 def p(xs: [n]f32) = xs |> map(x => x * x)")
+    >>> print(program.type, isinstance(program.type, lp.Type))
+    [n]f32 True
+    """
 
     def substitute(self, by: Mapping[str, NatLike]) -> Type:
         """The type with size variables replaced; itself if it has none of them."""

@@ -31,6 +31,14 @@ class Network:
 
     `graph` holds its operations and tensors; `net["conv1"]` is an operation by its name, and
     `net["conv1"].program` its program, which can be shown, explored and compiled like any other.
+
+    >>> import onnx.parser
+    >>> net = lp.network(onnx.parser.parse_model(
+    ...     '<ir_version: 8, opset_import: ["": 18]> '
+    ...     'relu (float[4] x) => (float[4] y) {y = Relu(x)}'
+    ... ))
+    >>> net, [operation.name for operation in net]
+    (<Network relu: 1 operation, 1 distinct program>, ['Relu_y'])
     """
 
     def __init__(self, graph: Graph) -> None:

@@ -38,9 +38,9 @@ REPEATS, WARMUP = 7, 2
 class Plan:
     """A network ready to run on a device: `net.plan()` makes it, `lp.load` reads it from a file.
 
-    plan = net.plan(db=["conv1.db"], memory_limit=4_000_000)
-    plan.save("model.plan")
-    outputs = lp.load("model.plan").run({"x": x})
+    >>> plan = net.plan(db=["conv1.db"], memory_limit=4_000_000)  # doctest: +SKIP
+    >>> plan.save("model.plan")  # doctest: +SKIP
+    >>> outputs = lp.load("model.plan").run({"x": x})  # doctest: +SKIP
     """
 
     def __init__(self, data: PlanData, modules: Mapping[str, Module] | None = None) -> None:

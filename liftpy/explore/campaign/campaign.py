@@ -23,7 +23,16 @@ REASONS_SHOWN = 8
 
 @dataclass(frozen=True, repr=False)
 class Campaign:
-    """The contents of a campaign's database when it was read."""
+    """The contents of a campaign's database when it was read; `lp.explore` returns one.
+
+    >>> squares = lp.parse("def squares(xs: [64]f32) = xs |> map(x => x * x)")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     options = {"db": f"{folder}/squares.db", "device": "profile:mali-g72"}
+    ...     _ = lp.explore(squares, samples=3, modelled=True, **options)
+    ...     campaign = lp.Campaign.read(options["db"])
+    >>> campaign.counts, campaign.best().peak
+    ({'modelled': 3}, 512)
+    """
 
     path: Path
     identity: Identity
