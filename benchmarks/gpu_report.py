@@ -96,9 +96,9 @@ def is_layer(result: Result) -> bool:
     return network == "vgg16" and number.isdigit()
 
 
-def by_name(result: Result) -> tuple[str, list[int]]:
-    """By the first word of the name, then by its numbers."""
-    return result["case"].partition("/")[0], order(result)
+def by_name(result: Result) -> tuple[str, list[int], str]:
+    """By the first word of the name, then by its numbers, then by its other words."""
+    return result["case"].partition("/")[0], order(result), result["case"]
 
 
 def where_text(result: Result) -> str:
