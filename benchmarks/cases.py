@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from liftpy.workloads import (
     Convolution,
 )
 from liftpy.workloads.convolution import strided
+from liftpy.workloads.pooling import Pooling, square
 
 TOLERANCE = 1e-4
 """Largest difference from float64, relative to the largest result; peers round in other ways."""
@@ -57,7 +58,8 @@ STRIDED = "convolution/strided/"
 class Case:
     """A built-in program, the group that its ratios are summed up in, and what kind of work it is.
 
-    `kind` is what peers look at: convolution, matmul, dot, or the name of a stencil.
+    `kind` is what peers look at: convolution, max_pool, matmul, batched, dot, or the name of a
+    stencil or of a program.
     """
 
     name: str
@@ -87,6 +89,11 @@ class Case:
         return replace(layer, layout="nchw") if layout == "nchw" else layer
 
     @property
+    def pooling(self) -> Pooling:
+        """The sizes of a pooling layer."""
+        return square(*self.sizes)
+
+    @property
     def layout(self) -> str:
         """The layout of a convolution's images, else nothing."""
         return self.layer.layout if self.kind == "convolution" else ""
@@ -111,6 +118,11 @@ class Case:
         given = sum(int(size_bytes(p.type)) for p in self.program.params)
         return given + int(size_bytes(self.program.body.body.type))
 
+    @property
+    def streams(self) -> bool:
+        """Whether it reads its first input and makes as many bytes: a copy shows its limit."""
+        return self.group == "stencil" or self.kind in {"softmax", "normalisation"}
+
     @cached_property
     def judge(self) -> Judge:
         """Compares results with the program's meaning in float64."""
@@ -124,7 +136,7 @@ class Case:
             raise ValueError(verdict.reason)  # noqa: TRY004  it is no matter of types
         return verdict.largest
 
-    # --- a convolution as libraries name its tensors ---------------------------------------------
+    # --- a convolution or a pooling layer as libraries name its tensors ---------------------------
 
     @cached_property
     def nchw(self) -> np.ndarray:
@@ -172,6 +184,28 @@ CASES: dict[str, Case] = {
         *(Case(f"programs/{name}", "programs", name) for name in OPERATIONS),
     )
 }
+
+ON_GPUS: dict[str, Case] = {
+    case.name: case
+    for case in (
+        CASES["matmul/1024x1024x1024"],
+        Case("matmul/4096x4096x4096", "matmul", "matmul"),
+        Case("batched/16x512x512x512", "matmul", "batched"),
+        CASES["programs/softmax"],
+        CASES["programs/normalisation"],
+        CASES["programs/attention"],
+        CASES["dot/16777216"],
+        Case("pool/max/224x224x64x2x2", "pooling", "max_pool"),
+        CASES["stencil/jacobi5/4096x4096"],
+        CASES["resnet50/3"],
+        CASES["resnet50/15"],
+        CASES["resnet50/6"],
+        CASES["mobilenet/1"],
+        CASES["mobilenet/13"],
+    )
+}
+"""The cases of `gpu.py` beside the layers of VGG-16: products, rows, a sum, VGG-16's first pooling
+layer, a stencil, and convolutions 1x1, 3x3 with stride 2, and depthwise."""
 
 CLAIMED_LAYERS = (
     (27, 96, 256, 5),
@@ -234,6 +268,6 @@ CLAIMED: dict[str, Case] = {
 """The cases of `direct_claims.py`, by name; `bench.py` does not run them."""
 
 
-def chosen(patterns: list[str]) -> list[Case]:
+def chosen(patterns: list[str], among: Mapping[str, Case] = CASES) -> list[Case]:
     """The cases whose names fit a pattern, in their order."""
-    return [c for c in CASES.values() if any(fnmatch.fnmatch(c.name, p) for p in patterns)]
+    return [c for c in among.values() if any(fnmatch.fnmatch(c.name, p) for p in patterns)]

@@ -1,6 +1,6 @@
-"""PyTorch: on CPUs convolutions by oneDNN, products by its BLAS; on GPUs convolutions by cuDNN.
+"""PyTorch: on CPUs convolutions by oneDNN, products by its BLAS; on GPUs cuDNN, cuBLAS and its own.
 
-It has no convolution that writes into memory that it is given: each call makes its result.
+Products are written into memory that is given; all other functions make their result in each call.
 """
 
 from __future__ import annotations
@@ -16,10 +16,24 @@ from peers.interface import Made, Peer
 Format = Literal["channels_last", "contiguous"]
 
 
+def made(
+    compute: Callable[[], Any],
+    result: Callable[[np.ndarray], np.ndarray] = lambda array: array,
+    layout: str = "",
+) -> Made:
+    """A function that makes its result, which `result` turns into that of the case."""
+    last: list[Any] = []
+
+    def run() -> None:
+        last[:] = [compute()]
+
+    return Made(run, lambda: result(last[0].cpu().numpy()), layout)
+
+
 class PyTorch(Peer):
     """One of the two memory formats of images; what has no images is in the second.
 
-    `device` is where convolutions run; all else runs on the CPU.
+    `device` is PyTorch's name of where it runs.
     """
 
     module = "torch"
@@ -30,39 +44,33 @@ class PyTorch(Peer):
         self.name = f"PyTorch {'NHWC' if memory == 'channels_last' else 'NCHW'}"
 
     def make(self, case: Case, threads: int) -> Made | None:
-        """`torch.nn.Conv2d`, `torch.mm` or `torch.dot`."""
+        """The case by PyTorch's own function, where it has one; a block by several."""
         torch = self.library()
         torch.set_num_threads(threads)
         torch.set_grad_enabled(False)
         if case.kind == "convolution":
             return self._convolution(case)
-        if case.group == "programs":
-            return self._program(case)
-        if self.memory == "channels_last":
-            return None
-        tensors = [torch.from_numpy(a) for a in case.arrays.values()]
-        if case.kind == "matmul":
-            out = torch.empty(tensors[0].shape[0], tensors[1].shape[1])
-            return Made(lambda: torch.mm(*tensors, out=out), out.numpy)
-        if case.kind == "dot":
-            out = torch.empty(())
-            return Made(lambda: torch.dot(*tensors, out=out), out.numpy)
-        return None
-
-    def _program(self, case: Case) -> Made | None:
-        """A program of several operations, by PyTorch's own function where it has one."""
-        torch = self.library()
-        functions = torch.nn.functional
+        if case.kind == "max_pool":
+            return self._max_pool(case)
         if (case.kind == "block") != (self.memory == "channels_last"):
             return None
-        given = [torch.from_numpy(a) for a in case.arrays.values()]
-        last: list[Any] = []
+        if case.kind == "block":
+            return self._block(case)
+        given = [torch.from_numpy(a).to(self.device) for a in case.arrays.values()]
+        if case.kind in {"matmul", "batched"}:
+            product = {"matmul": torch.mm, "batched": torch.bmm}[case.kind]
+            out = torch.empty(*given[0].shape[:-1], given[1].shape[-1], device=self.device)
+            return Made(lambda: product(*given, out=out), lambda: out.cpu().numpy())
+        compute = self._function(case.kind)
+        return None if compute is None else made(lambda: compute(*given))
 
-        def of(compute: Callable[..., Any]) -> Callable[[], None]:
-            def run() -> None:
-                last[:] = [compute(*given)]
+    def _function(self, kind: str) -> Callable[..., Any] | None:
+        """The function of the tensors of a case that has no images; None if PyTorch has none."""
+        torch = self.library()
+        functions = torch.nn.functional
 
-            return run
+        def attention(*heads: Any) -> Any:
+            return functions.scaled_dot_product_attention(*(t[None] for t in heads))[0]
 
         def perceptron(x: Any, *layers: Any) -> Any:
             *hidden, out = layers
@@ -70,43 +78,53 @@ class PyTorch(Peer):
                 x = functions.relu(functions.linear(x, weights))
             return functions.linear(x, out)
 
-        def block(x: Any, *layers: Any) -> Any:
-            for weights in layers:
-                x = functions.relu(functions.conv2d(x, weights, padding=1))
-            return functions.max_pool2d(x, 2)
+        def normalisation(x: Any, scale: Any, shift: Any) -> Any:
+            return functions.layer_norm(x, scale.shape, scale, shift)
 
-        if case.kind == "block":
-            image, *weights = given
-            given[:] = [
-                image.permute(2, 0, 1)[None].to(memory_format=torch.channels_last),
-                *(w.permute(0, 3, 1, 2).to(memory_format=torch.channels_last) for w in weights),
-            ]
-            return Made(of(block), lambda: last[0][0].permute(1, 2, 0).numpy(), "nhwc")
-        computed = {
-            "attention": functions.scaled_dot_product_attention,
+        return {
+            "attention": attention,
+            "dot": torch.dot,
+            "normalisation": normalisation,
             "perceptron": perceptron,
             "softmax": lambda x: torch.softmax(x, -1),
-            "normalisation": lambda x, scale, shift: functions.layer_norm(
-                x, scale.shape, scale, shift
-            ),
-        }[case.kind]
-        one = case.kind == "attention"  # of a batch
-        if one:
-            given[:] = [t[None] for t in given]
+        }.get(kind)
 
-        def result() -> np.ndarray:
-            return (last[0][0] if one else last[0]).numpy()
+    @property
+    def _layout(self) -> str:
+        return "nhwc" if self.memory == "channels_last" else "nchw"
 
-        return Made(of(computed), result)
+    def _in_format(self, nchw: np.ndarray) -> Any:
+        """Images or kernels on the device, in the memory format."""
+        torch = self.library()
+        last = self.memory == "channels_last"
+        memory = torch.channels_last if last else torch.contiguous_format
+        return torch.from_numpy(nchw).to(self.device, memory_format=memory)
+
+    def _block(self, case: Case) -> Made:
+        functions = self.library().nn.functional
+        image = self._in_format(case.nchw)
+        _, *weights = case.arrays.values()
+        layers = [self._in_format(np.ascontiguousarray(w.transpose(0, 3, 1, 2))) for w in weights]
+
+        def compute() -> Any:
+            x = image
+            for w in layers:
+                x = functions.relu(functions.conv2d(x, w, padding=1))
+            return functions.max_pool2d(x, 2)
+
+        return made(compute, case.in_layout, self._layout)
+
+    def _max_pool(self, case: Case) -> Made:
+        pool, functions = case.pooling, self.library().nn.functional
+        image = self._in_format(case.nchw)
+        sizes = pool.window, pool.stride, (pool.padding[0], pool.padding[2])
+        return made(lambda: functions.max_pool2d(image, *sizes), case.in_layout, self._layout)
 
     def _convolution(self, case: Case) -> Made | None:
         torch, layer = self.library(), case.layer
         top, bottom, left, right = layer.padding
         if (top, left) != (bottom, right):
             return None
-        memory = getattr(
-            torch, "channels_last" if self.memory == "channels_last" else "contiguous_format"
-        )
         conv = torch.nn.Conv2d(
             layer.channels,
             layer.kernels,
@@ -115,15 +133,30 @@ class PyTorch(Peer):
             (top, left),
             layer.dilation,
             layer.groups,
+            device=self.device,
         )
-        conv.weight.copy_(torch.from_numpy(case.oihw))
+        conv.weight.data = self._in_format(case.oihw)
         conv.bias.copy_(torch.from_numpy(case.arrays["b"].reshape(-1)))
-        conv = conv.to(self.device, memory_format=memory)
-        image = torch.from_numpy(case.nchw).to(self.device, memory_format=memory)
-        last: list[Any] = []
+        image = self._in_format(case.nchw)
+        return made(lambda: conv(image), case.in_layout, self._layout)
 
-        def run() -> None:
-            last[:] = [conv(image)]
 
-        layout = "nhwc" if self.memory == "channels_last" else "nchw"
-        return Made(run, lambda: case.in_layout(last[0].cpu().numpy()), layout)
+class PyTorchCopy(Peer):
+    """PyTorch's copy of the first input, for cases that stream it."""
+
+    name = "copy"
+    module = "torch"
+    computes = False
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def make(self, case: Case, threads: int) -> Made | None:
+        """The copy."""
+        if not case.streams:
+            return None
+        torch = self.library()
+        torch.set_num_threads(threads)
+        source = torch.from_numpy(next(iter(case.arrays.values()))).to(self.device)
+        target = torch.empty_like(source)
+        return Made(lambda: target.copy_(source), lambda: target.cpu().numpy())

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.benchmarks.scripts import script
 from tests.processes import runs, until
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -46,3 +47,26 @@ def test_a_stopped_peer_ends_with_a_benchmark_that_is_killed(tmp_path):
     finally:
         if runs(peer):
             peer.kill()
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "kind", "formats"),
+    [
+        ("matmul/5x7x3", "matmul", "matmul", 1),
+        ("batched/2x5x7x3", "matmul", "batched", 1),
+        ("dot/13", "dot", "dot", 1),
+        ("pool/max/6x9x5x3x2", "pooling", "max_pool", 2),
+        ("convolution/strided/9x7x4x6x3x2", "claimed layers", "convolution", 2),
+        ("stencil/jacobi5/5x7", "stencil", "jacobi5", 0),
+    ],
+)
+def test_pytorch_computes_what_the_program_means(name, group, kind, formats):
+    """Also what only the benchmark of GPUs times, here on the CPU; a stencil is only copied."""
+    pytest.importorskip("torch", reason="torch is an extra: pip install 'liftpy[torch]'")
+    case = script("cases").Case(name, group, kind)
+    timed, known = script("gpu").cuda.contestants(case, "cpu")
+    errors = [peer["error"] for peer in known.values() if peer["computes"]]
+    assert len(errors) == formats
+    assert all(error < 1e-6 for error in errors)
+    assert ("copy" in timed) == (kind == "jacobi5")
+    assert all(run()["events"] > 0 for run in timed.values())

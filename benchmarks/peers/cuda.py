@@ -1,4 +1,4 @@
-"""PyTorch's convolutions by cuDNN on a GPU, in float32 without TF32, by the device's clock.
+"""PyTorch on a GPU with CUDA, in float32 without TF32, by the device's clock.
 
 It is compared with OpenCL on the same GPU, so it runs in the benchmark's own process. On the CPU
 (`WHERE`) it is timed by the host's clock, to try the rest of the script.
@@ -15,8 +15,8 @@ from cases import Case
 from turns import Figures, Timed, host
 
 from liftpy.constraints.device import Device
-from peers.interface import Made
-from peers.pytorch import PyTorch
+from peers.interface import Made, Peer
+from peers.pytorch import PyTorch, PyTorchCopy
 
 WHERE = ("cuda", "cpu", "none")
 """Where it runs; `none` leaves it out."""
@@ -27,7 +27,12 @@ RUNS = 20
 WARM = 5
 """Calls before that, in which cuDNN chooses its algorithm."""
 
-LAYOUTS = ("contiguous", "channels_last")
+
+def peers(on: str) -> list[Peer]:
+    """PyTorch in both memory formats, and its copy."""
+    if on == "none":
+        return []
+    return [PyTorch("contiguous", on), PyTorch("channels_last", on), PyTorchCopy(on)]
 
 
 def missing(on: str, device: Device) -> str:
@@ -60,10 +65,13 @@ def versions(on: str) -> dict[str, str]:
 
 
 def contestants(case: Case, on: str) -> tuple[dict[str, Timed], dict[str, Any]]:
-    """The convolution in each layout, checked: as a run to time, and what is known of it."""
+    """PyTorch's ways to compute a case, checked, and its copy: runs to time, and what is known.
+
+    What CUDA cannot replay in a graph has no run, and `left_out` in what is known of it.
+    """
     found: dict[str, tuple[Any, Made]] = {}
     known: dict[str, Any] = {}
-    for peer in [] if on == "none" else [PyTorch(layout, on) for layout in LAYOUTS]:
+    for peer in peers(on):
         torch = peer.library()
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cuda.matmul.allow_tf32 = False
@@ -75,16 +83,21 @@ def contestants(case: Case, on: str) -> tuple[dict[str, Timed], dict[str, Any]]:
         found[peer.name] = torch, made
         known[peer.name] = {
             "layout": made.layout.upper(),
-            "error": case.error(made.result()),
+            "computes": peer.computes,
+            "error": case.error(made.result()) if peer.computes else None,
             "kernels": kernels_of(torch, made.run) if on == "cuda" else {},
         }
     # Graphs are made after profiling: one that was replayed after it accessed memory illegally.
-    timed = {
-        name: in_graph(torch, made.run) if on == "cuda" else by_host(made.run)
-        for name, (torch, made) in found.items()
-    }
-    for run in timed.values():
-        run()
+    timed: dict[str, Timed] = {}
+    for name, (torch, made) in found.items():
+        try:
+            run = in_graph(torch, made.run) if on == "cuda" else by_host(made.run)
+            run()
+        except RuntimeError as why:  # the others are still worth timing
+            known[name]["left_out"] = str(why)
+            print(f"  {name} is left out of {case.name}: {why}", flush=True)
+            continue
+        timed[name] = run
     return timed, known
 
 
@@ -99,7 +112,7 @@ def in_graph(torch: Any, run: Callable[[], object]) -> Timed:
             run()
     first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
-    def timed() -> Figures:
+    def timed(_kept: object = run) -> Figures:  # its tensors, which the graph reads
         start = time.perf_counter_ns()
         first.record()
         graph.replay()
