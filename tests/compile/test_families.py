@@ -23,6 +23,7 @@ from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution, matmul, workload
 from tests.batch import results
 from tests.draws import draws, tried
+from tests.loops.interpreted import interpreted
 from tests.oclgrind import check_all_under_oclgrind
 from tests.spaces import as_one_stage
 from tests.subsample import first
@@ -252,6 +253,16 @@ def test_a_direct_matrix_product_is_register_blocked() -> None:
         assert phases == ["prepare", "run"]
         assert "vload2" in compilation.module.source
         assert compilation.module.memory.private == 7 * 6 * 4
+
+
+def test_partial_results_of_an_operator_that_does_not_commute_have_adjacent_elements() -> None:
+    program = parse("""fun later(x: i32, y: i32) = select(y == 0, x, y) laws associative, neutral 0
+        def p(xs: [12]i32) = xs |> reduce(later, 7)""")
+    (skeleton,) = as_one_stage(program, ("partial",))
+    assert skeleton.words["strided"] == "no"
+    xs = np.array([3, 0, 0, 5, 0, 2, 0, 0, 4, 0, 0, 0], np.int32)
+    compilation = compile_program(skeleton.at({"chunk": 3}))
+    assert interpreted(compilation, compilation.optimized, {"xs": xs}) == 4
 
 
 def test_local_needs_a_result_that_its_maps_can_store() -> None:
