@@ -22,6 +22,7 @@ from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import Convolution, convolution
 from tests.fuzz.judge import misjudged
 from tests.oclgrind import check_all_under_oclgrind
+from tests.spaces import forms_of, words_of
 
 SUM = "zip(row, c) |> map(mul) |> reduce(add, 0)"
 A, B = "a: [6][11]f32", "b: [11][14]f32"
@@ -157,7 +158,7 @@ CASES = {
 }
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(CASES))
 def test_each_form_is_right(runtime: Device, name: str) -> None:
     case = CASES[name]
@@ -222,9 +223,7 @@ def test_blocks_are_loaded_from_local_memory_in_vectors() -> None:
 
 def test_only_sums_of_what_is_0_for_zeros_are_padded() -> None:
     def chunks(text: str) -> set[str]:
-        found = skeletons_of(FAMILIES["cooperative"], parse(text))
-        assert not isinstance(found, str), found
-        return {s.words["chunks"] for s in found}
+        return {word for name, word in words_of(parse(text), "cooperative") if name == "chunks"}
 
     assert chunks(ADDED) == {"even", "padded"}
     assert chunks(ADDED.replace("mul", "(x, y) => abs(x - y)")) == {"even", "padded"}
@@ -250,9 +249,9 @@ def test_constants_are_packed_once_so_that_columns_are_adjacent() -> None:
 def test_reductions_are_cut_into_parts_where_equal_parts_are_few() -> None:
     def buffers(length: int) -> set[str]:
         text = ADDED.replace("[11]", f"[{length}]")
-        found = skeletons_of(FAMILIES["cooperative"], parse(text))
-        assert not isinstance(found, str), found
-        return {s.words["buffers"] for s in found if "parts" in s.words}
+        ((_, form, _),) = forms_of(parse(text), "cooperative")
+        words = [dict(choices) for choices in form.choices()]
+        return {own["buffers"] for own in words if "parts" in own}
 
     assert buffers(12) == {"1", "2"}
     assert buffers(2) == {"1"}  # chunks of parts of one element are not in pairs

@@ -57,7 +57,7 @@ ALIKE = {
 }
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_in_vectors_are_right(runtime: Device, name: str, kept: Path) -> None:
     program = parse(PROGRAMS[name])
@@ -180,7 +180,7 @@ def one_pass(text: str) -> list[Skeleton]:
     return [s for s in made if dict(s.choices).get("passes") == "one"]
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", RESCALED)
 def test_two_folds_are_made_in_one_pass(runtime: Device, name: str) -> None:
     program = parse(RESCALED[name])

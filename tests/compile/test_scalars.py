@@ -118,7 +118,7 @@ def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> No
     same((t, t), written, form, numbers(t), runtime)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("given", COMPUTED)
 def test_every_conversion_is_right(runtime: Device, given: str, form: str) -> None:

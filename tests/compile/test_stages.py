@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from liftpy.constraints.device import Device
+from liftpy.explore.space.space import Space
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import STAGES
@@ -79,7 +80,7 @@ def part_of(families: int) -> tuple[str, ...]:
     return order[families::PARTS]
 
 
-@pytest.mark.covering(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("families", range(PARTS))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_form_of_some_stages_is_right(
@@ -106,7 +107,7 @@ def test_some_stages_have_register_blocks(name: str) -> None:
 )
 def test_a_stage_is_fused_or_stored_by_choice(name: str, fused: int, stored: int) -> None:
     """As many kernels; a stage that is stored is folded once for each element."""
-    found = space(parse(PROGRAMS[name]), generic())
+    found = Space.whole(parse(PROGRAMS[name]), generic(), families=("plain",))
     kernels = {}
     for choice in ("fused", "stored"):
         plainly = {
@@ -135,7 +136,7 @@ def test_what_functions_read_is_stored() -> None:
 
 
 @pytest.mark.oclgrind
-@pytest.mark.sampled(18)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("half", [0, 1])
 @pytest.mark.parametrize("turn", range(len(FAMILIES)))
 def test_no_race_and_no_stray_access(turn: int, half: int, kept: Path) -> None:

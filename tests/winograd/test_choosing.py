@@ -122,7 +122,7 @@ def test_a_choice_knows_its_operations():
     assert choice.operations == 32 + 24
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("m", "r"), SIZES)
 def test_rules_compute_with_points_of_a_small_bound(m, r):
     assert triple(m, r).points == of_rules(m, r, By.BOUND)

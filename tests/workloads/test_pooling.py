@@ -226,6 +226,7 @@ def test_the_data_has_ties() -> None:
         np.testing.assert_allclose(shared.sum((1, 2)), 1)
 
 
+@pytest.mark.covering(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("kind", [*FORWARD, *BACKWARD])
@@ -302,7 +303,7 @@ ON_DEVICES: list[tuple[str, Layout, ScalarType]] = [
 ]
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "at", range(len(ON_DEVICES)), ids=lambda k: "-".join(map(str, ON_DEVICES[k]))
 )
