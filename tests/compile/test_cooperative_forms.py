@@ -55,6 +55,7 @@ def least({A}, {B}) =
   a |> map(row => b |> transpose |> map(c =>
     zip(row, c) |> map((x, y) => max(x, y)) |> reduce((s, x) => min(s, x), inf)))
 """
+PRODUCT = f"def product({A}, {B}) = a |> map(row => b |> transpose |> map(c => {SUM}))"
 SMALL = {"tile0": 6, "tile1": 14, "sigma": 2, "kappa": 2, "chunk": 11, "v": 2, "gap": 0}
 PADDED = {"chunks": "padded", "chunk": 4}
 LAYER = Convolution(3, 4, 6, 5, (3, 3), (1, 1), (1, 1, 1, 1), layout="nchw")
@@ -158,7 +159,7 @@ CASES = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", list(CASES))
 def test_each_form_is_right(runtime: Device, name: str) -> None:
     case = CASES[name]
@@ -234,7 +235,7 @@ def test_only_sums_of_what_is_0_for_zeros_are_padded() -> None:
 
 def test_a_chunk_that_does_not_divide_needs_padding() -> None:
     with pytest.raises(ConstraintRefused, match="chunk"):
-        _ = Case(parse(ADDED), {"chunk": 4, "chunks": "even"}).candidate
+        _ = Case(parse(PRODUCT), {"chunk": 4, "chunks": "even"}).candidate
 
 
 def test_constants_are_packed_once_so_that_columns_are_adjacent() -> None:

@@ -151,6 +151,7 @@ def test_what_a_layout_reads_is_right(runtime: Device, name: str) -> None:
     right(*READ[name], runtime)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_is_written_through_a_layout_is_right(runtime: Device, name: str) -> None:
     right(*WRITTEN[name], runtime)

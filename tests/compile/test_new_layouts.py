@@ -250,7 +250,7 @@ def pads_of(name: str) -> dict[str, set[str]]:
     return next(found, {"plain": BOTH, "tiled": BOTH})
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_it_is_right_in_every_family(runtime: Device, name: str, kept: Path) -> None:
     assert pads_of(name).keys() <= every_family_is_right(parse(PROGRAMS[name]), runtime, kept)

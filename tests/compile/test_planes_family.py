@@ -19,6 +19,7 @@ from liftpy.opencl.session import Session
 from liftpy.pipeline import Compilation, compile_program
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import workload
+from tests.batch import results
 from tests.spaces import some_of
 
 FAMILY = "planes"
@@ -63,7 +64,7 @@ def test_it_makes_no_fold_whose_inner_fold_reads_the_outer_accumulator() -> None
     assert found == "a fold in the step of another reads the outer accumulator"
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", list(CASES))
 def test_candidates_are_right_and_have_no_races(runtime: Device, name: str) -> None:
     program = CASES[name]
@@ -72,16 +73,15 @@ def test_candidates_are_right_and_have_no_races(runtime: Device, name: str) -> N
     found = Space.of(program, runtime, some_of(program, FAMILY, 3))
     members = [m for m in found.members if m.possible]
     assert members
-    with Session(runtime) as session:
-        for member in members:
-            candidate = found.candidate(dict(member.words), seed=3)
-            made = compile_program(candidate.skeleton.at(candidate.point))
-            for code in made.optimized:
-                assert all(bound.way for bound in bounds(code)), candidate.label
-                assert not shared_stores(code), candidate.label
-            with session.load(made.module) as loaded:
-                got = loaded.run(arrays, poison=True)
-            assert not isinstance(judge.judge(got), WrongResult), candidate.label
+    candidates = [found.candidate(dict(member.words), seed=3) for member in members]
+    compiled = [compile_program(c.skeleton.at(c.point)) for c in candidates]
+    modules = [made.module for made in compiled]
+    each = results(runtime, modules, [*arrays.values()])
+    for candidate, made, got in zip(candidates, compiled, each, strict=True):
+        for code in made.optimized:
+            assert all(bound.way for bound in bounds(code)), candidate.label
+            assert not shared_stores(code), candidate.label
+        assert not isinstance(judge.judge(got), WrongResult), candidate.label
 
 
 def test_passes_continue_what_other_passes_have_stored(runtime: Device) -> None:

@@ -319,7 +319,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )

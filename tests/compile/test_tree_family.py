@@ -158,7 +158,7 @@ def space(name: str, device: Device) -> Space:
     return Space.of(CASES[name].program, device, some_skeletons(name))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
     case = CASES[name]
@@ -176,6 +176,7 @@ def local_bytes(candidate: Candidate, trees: int, row: int) -> int:
     return 4 * (trees * (int(candidate.assignment["group"]) + 2**steps - 2) + row * held)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", list(CASES))
 def test_each_step_has_a_barrier_and_half_of_the_results(name: str) -> None:
     case = CASES[name]

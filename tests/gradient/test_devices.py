@@ -65,6 +65,7 @@ def agrees(found: object, expected: tuple[np.ndarray, ...], what: str) -> None:
         np.testing.assert_allclose(part, wanted, rtol=0, atol=bound, err_msg=what)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_compiled_gradient_is_right(runtime: Device, name: str) -> None:
     made, arrays, expected = case(name)

@@ -99,7 +99,7 @@ def test_the_command_prints_what_it_has_found_beside_the_usual_points():
     assert "--points 0,2,-2,1/2,-1/2" in shown.stdout
     again = shown.stdout.rpartition("liftpy winograd ")[2].split()
     assert run(*again, "--channels", "16").exit_code == 0
-    data = json.loads(run("--m", "4", "--r", "3", "--choose", "measured", "--json").stdout)
+    data = json.loads(run("--m", "3", "--r", "3", "--choose", "measured", "--json").stdout)
     usual, best, light = data["choices"]
     assert best["measured"] < usual["measured"]
     assert light["operations"] <= usual["operations"]
