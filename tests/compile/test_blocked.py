@@ -105,7 +105,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_held_values_are_right(runtime: Device, name: str, kept: Path) -> None:
     program = parse(PROGRAMS[name])

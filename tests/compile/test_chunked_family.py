@@ -37,7 +37,7 @@ def space(program: Program, device: Device) -> Space:
     return whole_space(program, device, families=("chunked",), made=direct)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", list(CASES))
 def test_chunks_of_every_length_are_right(runtime: Device, name: str) -> None:
     program = CASES[name]

@@ -100,7 +100,7 @@ def run(device: Device, module: Module, arrays: dict[str, np.ndarray]) -> np.nda
         return loaded.run(arrays, poison=True)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(CASES))
 def test_a_product_by_tiles_is_right(runtime: Device, name: str) -> None:
     case = CASES[name]
@@ -108,7 +108,7 @@ def test_a_product_by_tiles_is_right(runtime: Device, name: str) -> None:
     np.testing.assert_array_equal(run(runtime, module, case.arrays), case.expected)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_stage_of_the_loop_ir_is_right_and_inside_its_memories(name: str) -> None:
     case = CASES[name]

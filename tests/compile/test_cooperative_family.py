@@ -95,7 +95,7 @@ def space(name: str, device: Device) -> Space:
     return Space.of(program, device, some_skeletons(program))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
     case, local = CASES[name], set[int]()
@@ -117,6 +117,7 @@ def local_bytes(candidate: Candidate) -> int:
     return 4 * int(candidate.assignment["buffers"]) * sizes["chunk"] * row
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", list(CASES))
 def test_local_memory_is_both_tiles_and_the_loop_ir_is_right(name: str) -> None:
     case = CASES[name]

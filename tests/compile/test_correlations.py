@@ -82,7 +82,7 @@ def part_of(case: Case, part: int) -> list[Form]:
     return sorted((case.forms - overlaps).union(one))[part::CHUNKS]
 
 
-@pytest.mark.sampled(160)
+@pytest.mark.sampled(240)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
@@ -160,7 +160,7 @@ IN_MAPS = tuple(MANY[k][0] for k in (0, 2, 6, 7, 8, 9))
 
 
 SOME = [
-    pytest.param(case, marks=pytest.mark.sampled(12))
+    pytest.param(case, marks=pytest.mark.sampled(24))
     for case in (*CASES, *(c for c, _ in FINISHED), *IN_MAPS, *STRIDED)
 ]
 

@@ -261,7 +261,7 @@ def compiled(program: Program, device: Device) -> dict[str, Compilation]:
     return {c.label: compile_program(c.skeleton.at(c.point)) for c in drawn}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_candidates_agree_with_numpy_and_stay_in_bounds(name: str, runtime: Device) -> None:
     text, arrays, wanted = PROGRAMS[name]

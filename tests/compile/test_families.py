@@ -72,7 +72,7 @@ def direct(layer: Convolution, x: np.ndarray, w: np.ndarray, b: np.ndarray) -> n
     return out
 
 
-@pytest.mark.covering(8, "name", "family")
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("family", list(FAMILIES))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_drawn_candidate_is_right(
@@ -232,12 +232,12 @@ def generic() -> Device:
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_derivations_replay(family: str) -> None:
     """The stored steps, applied again one by one, give the same lowered program."""
-    for skeleton in some_of(program("prime"), family, 6):
+    for skeleton in some_of(program("prime"), family, 3):
         *_, (_, last) = replay(skeleton.derivation.start, skeleton.derivation.steps)
         assert last == skeleton.program.body.body
 
 
-@pytest.mark.covering(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_a_derivation_keeps_the_meaning(family: str, part: int) -> None:

@@ -71,7 +71,7 @@ STAGES = """def stages(xs: [8][8]f32) =
 CONV = program_text(convolution(Convolution(3, 4, 6, 4, (2, 2), (2, 2)), "conv"))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("text", "families"),
     [

@@ -91,7 +91,7 @@ def test_lanes_run_over_the_outer_map(name: str, runtime: Device) -> None:
     right(candidates, runtime)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", POINTS)
 def test_an_image_that_is_read_point_by_point_is_one_row(name: str, runtime: Device) -> None:
     candidates = subsample(drawn(name, ("flat", "yes")), runtime)
@@ -104,7 +104,7 @@ def test_rows_of_larger_or_distant_windows_stay_apart(layer: Convolution) -> Non
     assert ("flat", "yes") not in words_of(convolution(layer, "layer"), "direct")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_innermost_loop_of_a_sum_is_outermost(name: str, runtime: Device) -> None:
     candidates = subsample(drawn(name, ("loops", "innermost_first")), runtime)

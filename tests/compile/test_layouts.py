@@ -145,7 +145,7 @@ def right(params: str, body: str, runtime: Device) -> None:
     agree(got, np.asarray(evaluate(parse(text), *arrays)), text)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", READ)
 def test_what_a_layout_reads_is_right(runtime: Device, name: str) -> None:
     right(*READ[name], runtime)
@@ -233,7 +233,7 @@ PROGRAMS = BORDERS | {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_with_layouts_is_right_in_every_family(
     runtime: Device, name: str, kept: Path
@@ -242,7 +242,7 @@ def test_a_program_with_layouts_is_right_in_every_family(
     assert ("direct" in families) == (name in BORDERS or "product" in name)
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_form_of_a_program_with_layouts_is_right(
     runtime: Device, name: str, kept: Path

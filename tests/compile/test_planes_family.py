@@ -64,7 +64,7 @@ def test_it_makes_no_fold_whose_inner_fold_reads_the_outer_accumulator() -> None
     assert found == "a fold in the step of another reads the outer accumulator"
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", list(CASES))
 def test_candidates_are_right_and_have_no_races(runtime: Device, name: str) -> None:
     program = CASES[name]

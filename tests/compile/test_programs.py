@@ -194,7 +194,7 @@ def are_right(forms: list[Draw], program: Program, device: Device) -> set[str]:
     return {form.skeleton.partition("(")[0] for form in forms}
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_a_program_is_right_in_every_family(runtime: Device, name: str, kept: Path) -> None:
     assert "plain" in every_family_is_right(parse(PROGRAMS[name]), runtime, kept)
@@ -258,7 +258,7 @@ NAMES = [  # of an input, of weights, of biases
 ]
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("names", NAMES, ids=" ".join)
 @pytest.mark.parametrize("family", ["plain", "direct"])
 def test_a_parameter_may_have_any_name(
@@ -424,7 +424,7 @@ IN_EVERY_FAMILY = {
 }
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(IN_EVERY_FAMILY))
 def test_a_program_is_right_in_every_form(runtime: Device, name: str, kept: Path) -> None:
     right_in_every_family(parse(IN_EVERY_FAMILY[name]), runtime, kept)

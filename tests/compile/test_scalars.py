@@ -91,7 +91,7 @@ def same(
             np.testing.assert_array_equal(one, two, err_msg=name)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("t", COMPUTED)
 def test_every_operator_of_a_type_is_right(runtime: Device, t: str, form: str) -> None:

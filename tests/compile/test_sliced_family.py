@@ -39,7 +39,7 @@ def differences(a: [6][8]f32, b: [4][8]f32) =
 """A reduction whose result depends on its order."""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
     program = CASES[name]

@@ -253,7 +253,7 @@ def test_conversions_of_all_types_and_widths_are_right(runtime, t) -> None:
             np.testing.assert_array_equal(np.isnan(as_read), np.isnan(read))
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(20)
 @pytest.mark.slow
 @pytest.mark.parametrize("length", range(1, 68))
 def test_arrays_of_any_length_and_start_are_read_and_stored(device, length: int) -> None:

@@ -176,7 +176,7 @@ def local_bytes(candidate: Candidate, trees: int, row: int) -> int:
     return 4 * (trees * (int(candidate.assignment["group"]) + 2**steps - 2) + row * held)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(CASES))
 def test_each_step_has_a_barrier_and_half_of_the_results(name: str) -> None:
     case = CASES[name]
@@ -205,9 +205,11 @@ def test_a_scan_halves_totals_and_doubles_what_items_begin_with(name: str) -> No
 
 
 @pytest.mark.oclgrind
-def test_oclgrind_has_no_complaint() -> None:
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("half", [0, 1])
+def test_oclgrind_has_no_complaint(half: int) -> None:
     jobs, cases = [], []
-    for name, case in CASES.items():
+    for name, case in [*CASES.items()][half::2]:
         for candidate in space(name, DEFAULT_DEVICE).sample(1, seed=7):
             jobs.append((compile_candidate(candidate.skeleton, candidate.assignment), case.arrays))
             cases.append((candidate.label, case))
@@ -265,7 +267,7 @@ def test_other_stages_are_refused_with_the_reason(text: str) -> None:
     assert skeletons_of(FAMILIES[FAMILY], parse(text)) == f"{FAMILY}: {REFUSED[text]}"
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["mali-g72", "adreno-650"])
 @pytest.mark.parametrize("program", ["dot/1048576", "matvec/64x1000"])
 def test_draws_keep_the_limits_of_a_profile(name: str, program: str) -> None:

@@ -160,7 +160,7 @@ def grown(seed: int) -> str:
 SEEDS = range(20)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_barriers_of_random_tiles_stand_exactly_where_they_are_needed(seed: int) -> None:
     stands_exactly(module_of(grown(seed)).source)

@@ -181,7 +181,7 @@ def test_versions_keep_within_the_length_of_a_kernel() -> None:
     assert sizes[10] == size_of(block) < sizes[1000] < sizes[9000] <= MOST_STATEMENTS
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("seed", range(40))
 def test_versions_make_the_same_stores_in_the_same_order(seed: int) -> None:
     rng = random.Random(seed)

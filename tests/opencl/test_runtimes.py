@@ -48,6 +48,7 @@ def report(child):
     return json.loads(output)
 
 
+@pytest.mark.sampled(2)
 @needs_intel
 def test_intel_is_registered_beside_the_runtimes_of_the_system(tmp_path, runtime):
     seen = report(start(tmp_path))

@@ -52,6 +52,7 @@ def test_powers_of_two_change_neither_gamma_nor_the_bound_of_what_is_not_shared(
         assert all(1 <= max(map(abs, row)) < 2 for row in rows)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("by", By)
 def test_what_is_chosen_is_better(by):
     found = choose(4, 3, by, 8)

@@ -307,7 +307,7 @@ ON_DEVICES: list[tuple[str, Layout, ScalarType]] = [
 ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     "at", range(len(ON_DEVICES)), ids=lambda k: "-".join(map(str, ON_DEVICES[k]))
 )
