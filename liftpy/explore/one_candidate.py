@@ -9,7 +9,7 @@ from liftpy.explore.exploring import space_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.given_points import bank_in
 from liftpy.explore.space.settings import Settings
-from liftpy.explore.space.units import agrees, families_for, families_in, units_settled
+from liftpy.explore.space.units import families_for, families_in, units_settled
 from liftpy.ir.program import Program
 from liftpy.rewrite.forms import in_turn
 from liftpy.rewrite.skeleton import FAMILY
@@ -29,8 +29,8 @@ def candidate_of(
 ) -> Candidate:
     """The same as `candidate(settings)` of `space_of` with the other arguments, with less work.
 
-    Only partitions whose words agree with the settings are derived, up to the first skeleton that
-    fits them. The whole space is needed only to explain why there is no such candidate.
+    Only partitions and skeletons whose words agree with the settings are derived, up to the first
+    candidate that has them. The whole space is needed only to explain why there is none.
     """
     program = closed(with_storage(program, storage or {}), sizes)
     found = first_with(program, device, settings, memory_limit)
@@ -63,7 +63,7 @@ def first_with(
     family = settings.get(FAMILY)
     named = families_for(device, families_in(settings))
     families = [str(family)] if family in FAMILIES else named  # others do not fit
-    forms = (form for form in in_turn(program, bank_in(settings)) if agrees(form, settings))
+    forms = in_turn(program, bank_in(settings))
     for unit in units_settled(device, forms, settings, families, memory_limit):
         part = unit.fitting(settings)
         found = None if part is None else part.first(settings, 0)

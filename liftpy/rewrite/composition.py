@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -25,11 +25,11 @@ from liftpy.rewrite.cuts import RESULT
 from liftpy.rewrite.forms import in_turn, partitions
 from liftpy.rewrite.partition import GIVEN_POINTS, Partition, Stage
 from liftpy.rewrite.rules.correlation import PointsOf, points_of_word
-from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton
-from liftpy.rewrite.strategies.families import FAMILIES, shape_of, skeleton_of_key, skeletons_of
-from liftpy.rewrite.strategies.families.form import Form
+from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton, key_of
+from liftpy.rewrite.strategies.families import FAMILIES, derived, shape_of, skeletons_of
+from liftpy.rewrite.strategies.families.form import Choices, Form
 from liftpy.rewrite.strategies.shapes import lets, parameter
-from liftpy.rewrite.strategy import Derivation, Step
+from liftpy.rewrite.strategy import Derivation, Failure, Step
 
 STAGES = "stages"  # the family of a skeleton of several stages
 
@@ -66,10 +66,20 @@ def form_once(stage: str, family: str, program: Derived) -> tuple[Form, Program]
 
 
 @lru_cache(maxsize=512)
-def derived_alone(stage: str, family: str, key: str, program: Derived) -> Skeleton | None:
-    """The skeleton of a family with this key, for a stage with this text; None if there is none."""
+def derived_alone(stage: str, family: str, choices: Choices, program: Derived) -> Skeleton | None:
+    """The skeleton of a family with these choices, for a stage with this text.
+
+    None if there is none.
+    """
     found = form_once(stage, family, program)
-    return None if found is None else skeleton_of_key(family, *found, key)
+    made = None if found is None else derived(family, *found, choices)
+    return None if isinstance(made, Failure) else made
+
+
+def every_choice(stage: Stage, family: str) -> Iterator[Choices]:
+    """The choices of each skeleton that a family has for a stage; none is derived."""
+    found = form_once(stage.key, family, Derived(stage.canonical)) if stage.is_for(family) else None
+    return iter(()) if found is None else found[0].choices()
 
 
 def stage_skeletons(
@@ -80,6 +90,18 @@ def stage_skeletons(
         if not stage.is_for(family):
             continue
         yield from of_family(stage.key, family, stage, partition if partition.is_whole else None)
+
+
+def skeletons_with(
+    partition: Partition, stage: Stage, families: Iterable[str], fits: Callable[[Choices], bool]
+) -> Iterator[Skeleton]:
+    """Those of `stage_skeletons` whose choices fit, each derived when it is reached."""
+    for family in families:
+        for choices in filter(fits, every_choice(stage, family)):
+            made = derived_alone(stage.key, family, choices, Derived(stage.canonical))
+            if made is None:
+                break  # as in `skeletons_of`
+            yield of_stage(made, partition, stage)
 
 
 @lru_cache(maxsize=512)
@@ -137,8 +159,11 @@ def of_key(partition: Partition, stage: Stage, key: str) -> Skeleton | None:
     if not words.startswith(within):
         return None
     own = words.removeprefix(within).removeprefix(", ")
-    made = derived_alone(stage.key, family, f"{family}({own}", Derived(stage.canonical))
-    return None if made is None else of_stage(made, partition, stage)
+
+    def is_named(choices: Choices) -> bool:
+        return key_of(family, choices) == f"{family}({own}"
+
+    return next(skeletons_with(partition, stage, (family,), is_named), None)
 
 
 def points_of_key(key: str) -> PointsOf:

@@ -106,14 +106,16 @@ def sets(count: int) -> Iterator[Points]:
             yield tuple(s * p for p in chosen for s in (1, -1))
 
 
-def shortlist(m: int, r: int, largest: int) -> list[Triple]:
+@cache
+def shortlist(m: int, r: int, largest: int) -> tuple[Triple, ...]:
     """The triples with the smallest gamma, that of the usual points among them."""
     usual = cook_toom(m, r, largest=largest)
     if m == 1:
-        return [usual]
+        return (usual,)
     every = dict.fromkeys([*known_points(usual.n).values(), *sets(usual.n - 1)])
     best = heapq.nsmallest(SHORTLIST, every, key=lambda some: near_gamma(m, r, some))
-    return [cook_toom(m, r, some, largest=largest) for some in dict.fromkeys([usual.points, *best])]
+    few = dict.fromkeys([usual.points, *best])
+    return tuple(cook_toom(m, r, some, largest=largest) for some in few)
 
 
 def near_gamma(m: int, r: int, some: Points) -> float:

@@ -48,7 +48,7 @@ def test_a_row_is_folded_once_for_all_windows_that_contain_it() -> None:
     assert str(param.type) == "[7][4][2]f32"
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(CASES))
 def test_candidates_are_right(runtime: Device, name: str) -> None:
     program = CASES[name]

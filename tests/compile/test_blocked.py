@@ -29,7 +29,7 @@ from tests.fuzz.generator import inputs
 from tests.loops.interpret import Machine
 from tests.oclgrind import check_all_under_oclgrind
 from tests.rewrite.test_partition import nameless
-from tests.spaces import derived
+from tests.spaces import derived, some_of
 from tests.subsample import first
 
 PRODUCT = "{} |> map(a => {} |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0)))"
@@ -105,11 +105,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_held_values_are_right(runtime: Device, name: str, kept: Path) -> None:
     program = parse(PROGRAMS[name])
-    drawn = draws(program, first(), 3, kept, ("blocked",))
+    drawn = draws(program, first(), 2, kept, ("blocked",))
     assert drawn
     named = ((d.label, d.module) for d in tried(drawn, program, runtime))
     all_right(program, named, runtime)
@@ -117,22 +117,20 @@ def test_held_values_are_right(runtime: Device, name: str, kept: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.oclgrind
-def test_a_group_of_many_items_has_no_race_and_no_stray_access() -> None:
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("half", [0, 1])
+def test_a_group_of_many_items_has_no_race_and_no_stray_access(half: int) -> None:
     """Of each program a block that several work-items make."""
     jobs, expected = [], []
-    for text in PROGRAMS.values():
+    for text in [*PROGRAMS.values()][half::2]:
         program = parse(text)
         arrays = inputs(program)
-        for skeleton in derived(program, ("blocked",)):
-            if skeleton.words["items"] == "many":
-                points = Space(collect(skeleton, DEFAULT_DEVICE)).draws(0)
-                module = next(
-                    m for p in points if work_items(m := compile_candidate(skeleton, p)) > 1
-                )
-                jobs.append((module, arrays))
-                expected.append(evaluate(program, *arrays.values()))
-                break
-    assert len(jobs) == len(PROGRAMS)
+        skeleton = some_of(program, "blocked", 1, items="many")[0]
+        points = Space(collect(skeleton, DEFAULT_DEVICE)).draws(0)
+        module = next(m for p in points if work_items(m := compile_candidate(skeleton, p)) > 1)
+        jobs.append((module, arrays))
+        expected.append(evaluate(program, *arrays.values()))
+    assert jobs
     for (got, complaints), right in zip(check_all_under_oclgrind(jobs), expected, strict=True):
         assert complaints == []
         np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-5)
@@ -143,12 +141,13 @@ def work_items(module: Module) -> int:
     return int(np.prod(module.launches[-1].local_size or (1,)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivations_replay(name: str) -> None:
     program = parse(PROGRAMS[name])
-    found = derived(program, ("blocked",))
+    found = some_of(program, "blocked", 4)
     assert found
-    for skeleton in found[:: 1 + len(found) // 4]:
+    for skeleton in found:
         *_, (_, last) = replay(skeleton.derivation.start, skeleton.derivation.steps)
         assert nameless(last) == nameless(skeleton.program.body.body)
 

@@ -12,10 +12,10 @@ from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.space.space import Space
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
-from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.partition import direct
 from liftpy.rewrite.strategies.shapes import array_type
+from tests.batch import results
 
 LATER = "fun later(x: i32, y: i32) = select(y == 0, x, y) laws associative, neutral 0\n"
 CASES: dict[str, Program] = {
@@ -37,6 +37,7 @@ def space(program: Program, device: Device) -> Space:
     return whole_space(program, device, families=("chunked",), made=direct)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", list(CASES))
 def test_chunks_of_every_length_are_right(runtime: Device, name: str) -> None:
     program = CASES[name]
@@ -46,12 +47,10 @@ def test_chunks_of_every_length_are_right(runtime: Device, name: str) -> None:
     lengths = {int(candidate.assignment["chunk"]) for candidate in candidates}
     length = int(array_type(program.body.body).length)
     assert lengths == {k for k in range(1, length + 1) if length % k == 0}
-    with Session(runtime) as session:
-        for candidate in candidates:
-            module = compile_candidate(candidate.skeleton, candidate.assignment)
-            with session.load(module) as loaded:
-                got = loaded.run(arrays, poison=True)
-            assert not isinstance(judge.judge(got), WrongResult), candidate.label
+    modules = [compile_candidate(c.skeleton, c.assignment) for c in candidates]
+    found = results(runtime, modules, [*arrays.values()])
+    for candidate, got in zip(candidates, found, strict=True):
+        assert not isinstance(judge.judge(got), WrongResult), candidate.label
 
 
 def test_each_chunk_has_a_work_item_and_one_scans_the_totals() -> None:

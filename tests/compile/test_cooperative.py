@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from liftpy.loops.bounds import bounds
 from liftpy.loops.writers import shared_stores
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
-from liftpy.pipeline import compile_program
+from liftpy.pipeline import Compilation, compile_program
 from tests.loops.interpreted import interpreted, nests_of
 from tests.lowered import lowered
 from tests.oclgrind import check_all_under_oclgrind
@@ -86,6 +87,12 @@ CASES = {
 }
 
 
+@cache
+def compiled(name: str) -> Compilation:
+    """A case, compiled."""
+    return compile_program(lowered(CASES[name].text))
+
+
 def run(device: Device, module: Module, arrays: dict[str, np.ndarray]) -> np.ndarray:
     """The module's result, with all memory poisoned first."""
     with Session(device) as session, session.load(module) as loaded:
@@ -93,17 +100,19 @@ def run(device: Device, module: Module, arrays: dict[str, np.ndarray]) -> np.nda
         return loaded.run(arrays, poison=True)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(CASES))
 def test_a_product_by_tiles_is_right(runtime: Device, name: str) -> None:
     case = CASES[name]
-    module = compile_program(lowered(case.text)).module
+    module = compiled(name).module
     np.testing.assert_array_equal(run(runtime, module, case.arrays), case.expected)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_stage_of_the_loop_ir_is_right_and_inside_its_memories(name: str) -> None:
     case = CASES[name]
-    made = compile_program(lowered(case.text))
+    made = compiled(name)
     for kernels in (*nests_of(made).values(), made.loops, made.optimized):
         np.testing.assert_array_equal(interpreted(made, kernels, case.arrays), case.expected)
     assert all(b.way for code in made.optimized for b in bounds(code))
@@ -113,7 +122,7 @@ def test_every_stage_of_the_loop_ir_is_right_and_inside_its_memories(name: str) 
 @pytest.mark.parametrize("name", list(CASES))
 def test_a_work_item_holds_its_block_and_a_group_both_tiles(name: str) -> None:
     case = CASES[name]
-    memory = compile_program(lowered(case.text)).module.memory
+    memory = compiled(name).module.memory
     assert memory.private == 4 * case.block[0] * case.block[1]
     assert memory.local == 4 * case.chunk * sum(case.tile)
 
@@ -121,7 +130,7 @@ def test_a_work_item_holds_its_block_and_a_group_both_tiles(name: str) -> None:
 @pytest.mark.parametrize("name", list(CASES))
 def test_barriers_stand_exactly_where_they_are_needed(name: str) -> None:
     """After the tiles are filled, and before they are filled again."""
-    source = compile_program(lowered(CASES[name].text)).module.source
+    source = compiled(name).module.source
     expected = {"one step": 1, "groups of one work-item": 0}.get(name, 2)
     assert source.count(BARRIER) == expected
     assert not is_race(source)
@@ -130,7 +139,7 @@ def test_barriers_stand_exactly_where_they_are_needed(name: str) -> None:
 
 @pytest.mark.oclgrind
 def test_oclgrind_has_no_complaint() -> None:
-    jobs = [(compile_program(lowered(c.text)).module, c.arrays) for c in CASES.values()]
+    jobs = [(compiled(name).module, case.arrays) for name, case in CASES.items()]
     checked = check_all_under_oclgrind(jobs)
     for (name, case), (got, complaints) in zip(CASES.items(), checked, strict=True):
         assert complaints == [], name

@@ -22,11 +22,13 @@ from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
+from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import Convolution, convolution, workload
 from tests.arrays import distinct_integers
 from tests.loops.interpreted import interpreted
 from tests.oclgrind import check_all_under_oclgrind
+from tests.spaces import some_of
 
 FAMILY = "cooperative"
 PRODUCT = """
@@ -81,12 +83,19 @@ CASES = {
 
 
 @cache
+def some_skeletons(program: Program) -> list[Skeleton]:
+    """Some of the family's skeletons of a program, for all devices."""
+    return some_of(program, FAMILY, 6)
+
+
+@cache
 def space(name: str, device: Device) -> Space:
-    """The family's candidates of a case."""
-    return space_of(CASES[name].program, device, families=[FAMILY])
+    """Their candidates of a case."""
+    program = CASES[name].program
+    return Space.of(program, device, some_skeletons(program))
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
     case, local = CASES[name], set[int]()
@@ -108,6 +117,7 @@ def local_bytes(candidate: Candidate) -> int:
     return 4 * int(candidate.assignment["buffers"]) * sizes["chunk"] * row
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", list(CASES))
 def test_local_memory_is_both_tiles_and_the_loop_ir_is_right(name: str) -> None:
     case = CASES[name]
@@ -126,7 +136,7 @@ def test_local_memory_is_both_tiles_and_the_loop_ir_is_right(name: str) -> None:
 def test_oclgrind_has_no_complaint() -> None:
     jobs, cases = [], []
     for name, case in CASES.items():
-        for candidate in space(name, DEFAULT_DEVICE).sample(2, seed=7):
+        for candidate in space(name, DEFAULT_DEVICE).sample(1, seed=7):
             module = compile_candidate(candidate.skeleton, candidate.assignment)
             jobs.append((module, case.arrays))
             cases.append((candidate.label, case))
@@ -140,7 +150,8 @@ def test_oclgrind_has_no_complaint() -> None:
 @pytest.mark.parametrize("program", ["matmul/96x63x80", "vgg16/24:nchw"])
 def test_draws_keep_the_limits_of_a_profile(name: str, program: str) -> None:
     device = find_device(f"profile:{name}")
-    drawn = space_of(workload(program), device, families=[FAMILY]).sample(100, seed=11)
+    of = workload(program)
+    drawn = Space.of(of, device, some_skeletons(of)).sample(100, seed=11)
     assert len({c.label for c in drawn}) > 80
     for candidate in drawn:
         sizes = {k: v for k, v in candidate.assignment.items() if isinstance(v, int)}
@@ -185,7 +196,7 @@ def test_a_convolution_with_channels_last_is_right(runtime: Device) -> None:
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1))
     expected = np.einsum("ijchw,khwc->ijk", windows, w.astype(np.float64)) + b
     with Session(runtime) as session:
-        for candidate in space_of(program, runtime, families=[FAMILY]).sample(5, seed=3):
+        for candidate in Space.of(program, runtime, some_skeletons(program)).sample(3, seed=3):
             module = compile_candidate(candidate.skeleton, candidate.assignment)
             with session.load(module) as loaded:
                 constants = {buffer.name for buffer in module.buffers if buffer.role == "constant"}

@@ -24,7 +24,7 @@ from liftpy.rewrite.algorithms import algorithms_of
 from liftpy.rewrite.by_tiles import also_within, by_tiles, each_value
 from liftpy.rewrite.composition import skeleton_named
 from liftpy.rewrite.cuts import all_cut
-from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.forms import in_turn, partitions
 from liftpy.rewrite.partition import HELD, STORED, WINOGRAD, Stage
 from liftpy.rewrite.rules.correlation import FLAT, SIZES, triple
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
@@ -86,7 +86,7 @@ def part_of(case: Case, part: int) -> list[Form]:
     return sorted((case.forms - overlaps).union(one))[part::CHUNKS]
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(240)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
@@ -114,7 +114,7 @@ FINISHED = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("case", "form"), FINISHED, ids=str)
 def test_what_is_done_to_each_result_is_fused_into_the_last_step(device, case: Case, form) -> None:
     """It is applied to the results of a tile, without a kernel of its own."""
@@ -137,7 +137,7 @@ MANY = [
 ]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
@@ -148,7 +148,7 @@ def test_a_form_in_a_map_is_right_within_its_bound(runtime, case: Case, form: Fo
     assert max(found[form]) <= 1
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
@@ -164,12 +164,12 @@ IN_MAPS = tuple(MANY[k][0] for k in (0, 2, 6, 7, 8, 9))
 
 
 SOME = [
-    pytest.param(case, marks=pytest.mark.sampled(4))
-    for case in (*(c for c, _ in FINISHED), *IN_MAPS, *STRIDED)
+    pytest.param(case, marks=pytest.mark.sampled(24))
+    for case in (*CASES, *(c for c, _ in FINISHED), *IN_MAPS, *STRIDED)
 ]
 
 
-@pytest.mark.parametrize("case", [*CASES, *SOME], ids=str)
+@pytest.mark.parametrize("case", SOME, ids=str)
 def test_a_case_has_the_forms_that_it_states(case: Case) -> None:
     assert forms(case.text("x", "w", "b"), **case.fused) == sorted(case.forms)
 
@@ -193,6 +193,7 @@ def forms(text: str, **words: tuple[str, ...]) -> list[tuple[str, str]]:
 OVERLAPPING = [((5, 7), (3, 3), 4), ((13, 6), (5, 5), 2), ((9, 4), (2, 2), 2), ((17,), (3,), 6)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("sides", "taps", "m"), OVERLAPPING)
 def test_tiles_that_overlap_read_the_array_and_no_more_zeros(sides, taps, m: int) -> None:
     """As many points and products as padded tiles, over the array with its border only.
@@ -220,6 +221,7 @@ def added(stage: Stage) -> int:
     return sum(int(fun.right) for fun in calls if isinstance(fun, Pad))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("sides", "word"), [((8, 12), "4x4"), ((9, 3), "4x4"), ((12,), "6")])
 def test_tiles_overlap_only_if_one_is_partial_and_all_fit(sides, word: str) -> None:
     case = Case(sides, 1, 2, (3,) * len(sides), 35)
@@ -259,7 +261,7 @@ BY_CLASSES = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )
@@ -302,7 +304,7 @@ def p(x: [11][4]f32, const w: [4][3]f32, const b: [4]f32) =
 """
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "r", "words"), [*CHANNELS, ("line", 3, ["2", "4"])])
 def test_a_depthwise_convolution_is_right_within_its_bound(device, name, r, words) -> None:
     """One stage transforms, multiplies and transforms back; `filters` runs before, in prepare."""
@@ -366,15 +368,16 @@ def test_a_form_with_flat_transforms_differs_in_its_transforms_only() -> None:
     assert {name for name in stages if stages[name].key == flat[name].key} == {"products"}
 
 
-def test_flat_transforms_are_offered_where_they_take_no_more_operations() -> None:
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("size", SIZES)
+def test_flat_transforms_are_offered_where_they_take_no_more_operations(size) -> None:
     def operations(m: int, r: int, form: linear.Form) -> list[int]:
         f = triple(m, r)
         counts = [applied(a, form).counts for a in (f.bt, f.at)]
         return [c.additions + c.multiplications + c.negations for c in counts]
 
-    forms = linear.Form.FLAT, linear.Form.SEPARABLE
-    counts = {size: [operations(*size, form) for form in forms] for size in SIZES}
-    assert [*FLAT] == [s for s, (flat, apart) in counts.items() if np.less_equal(flat, apart).all()]
+    flat, apart = (operations(*size, form) for form in (linear.Form.FLAT, linear.Form.SEPARABLE))
+    assert (size in FLAT) == np.less_equal(flat, apart).all()
 
 
 SQUARES, ROWS = ["2x2", "4x4", "6x6"], ["1x2", "1x4", "1x6"]
@@ -409,14 +412,14 @@ def test_another_program_has_none(changed: dict, why: str) -> None:
 def test_a_rectifier_takes_no_stage() -> None:
     """A layer with a ReLU has the stages of one without; a stage of its own is a choice."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for name in ("vgg16/12", "vgg16/12:relu"):
-        for made in partitions(workload(name)):
+    for epilogue in ("", "relu"):
+        for made in partitions(Case((12,), 4, 3, (3,), 43, epilogue=epilogue).program):
             if made.other_algorithm:
                 words = dict(made.words)
                 key = words[WINOGRAD], words[NAMED[0]], words.get("stage1", "")
                 found[key] = [stage.name for stage in made.stages]
     plain = {key: names for key, names in found.items() if not key[-1]}
-    assert len(found) == 3 * len(plain) == 39
+    assert len(found) == 3 * len(plain) > 3
     for (*form, _), names in plain.items():
         assert found[*form, "fused"] == names
         assert found[*form, STORED] == [*names[:-1], "stage1", "result"]
@@ -437,11 +440,11 @@ def test_the_steps_have_names_and_belong_to_their_phases() -> None:
 
 def stages_of(case: Case, word: str) -> dict[str, Stage]:
     """The stages of a case's form with this word, all stored."""
-    (made,) = [
+    made = next(
         p
-        for p in partitions(case.program)
+        for p in in_turn(case.program)
         if p.other_algorithm and dict(p.words)[WINOGRAD] == word and dict(p.words)["inputs"] != HELD
-    ]
+    )
     return {stage.name: stage for stage in made.stages}
 
 
@@ -544,8 +547,8 @@ def test_a_work_item_holds_a_block_of_tiles_at_a_time(device) -> None:
 
 
 def test_a_form_is_derived_again_from_its_key(device) -> None:
-    program = CASES[1].program
-    space = space_of(program, device, fixed={WINOGRAD: ("4x4",)})
+    program = CASES[10].program
+    space = space_of(program, device, fixed={WINOGRAD: ("4",)})
     for candidate in space.sample(5, 0):
         again = skeleton_named(program, candidate.skeleton.key)
         assert again is not None
@@ -554,7 +557,7 @@ def test_a_form_is_derived_again_from_its_key(device) -> None:
 
 def test_a_users_names_do_not_collide() -> None:
     """Parameters may have the names of the steps, and so may other values."""
-    other = parse(CASES[1].text("inputs", "filters", "products"))
+    other = parse(CASES[10].text("inputs", "filters", "products"))
     made = [p for p in partitions(other) if p.other_algorithm]
     assert {len(p.stages) for p in made} == {2, 4}
     assert all(len({s.name for s in p.stages}) == len(p.stages) for p in made)

@@ -261,7 +261,7 @@ def compiled(program: Program, device: Device) -> dict[str, Compilation]:
     return {c.label: compile_program(c.skeleton.at(c.point)) for c in drawn}
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_candidates_agree_with_numpy_and_stay_in_bounds(name: str, runtime: Device) -> None:
     text, arrays, wanted = PROGRAMS[name]
@@ -275,6 +275,7 @@ def test_candidates_agree_with_numpy_and_stay_in_bounds(name: str, runtime: Devi
         close(one, wanted, label)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_pass_preserves_the_result(name: str, device: Device) -> None:
     text, arrays, wanted = PROGRAMS[name]

@@ -85,7 +85,7 @@ def is_one_kernel_without_scratch(module: Module) -> bool:
     return [x.phase for x in module.launches].count("run") == 1 and module.memory.scratch == 0
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_epilogue_is_part_of_the_kernel(runtime: Device, name: str) -> None:
     """It works on the finished accumulators, in vectors, and what it computes is right."""

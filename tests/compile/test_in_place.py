@@ -72,7 +72,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_folds_in_place_are_right_and_have_no_races(runtime: Device, name: str) -> None:
     program = lowered(PROGRAMS[name])

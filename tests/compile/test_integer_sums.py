@@ -42,7 +42,7 @@ def extreme(t, u, rows, columns, length):
 CHOICE = {"family": "direct", "level": "glb", "pad": "fused"}
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("t", "u", "length", "more"),
     [

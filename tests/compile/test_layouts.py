@@ -145,12 +145,13 @@ def right(params: str, body: str, runtime: Device) -> None:
     agree(got, np.asarray(evaluate(parse(text), *arrays)), text)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", READ)
 def test_what_a_layout_reads_is_right(runtime: Device, name: str) -> None:
     right(*READ[name], runtime)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_is_written_through_a_layout_is_right(runtime: Device, name: str) -> None:
     right(*WRITTEN[name], runtime)
@@ -232,7 +233,7 @@ PROGRAMS = BORDERS | {
 }
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_with_layouts_is_right_in_every_family(
     runtime: Device, name: str, kept: Path
@@ -241,7 +242,7 @@ def test_a_program_with_layouts_is_right_in_every_family(
     assert ("direct" in families) == (name in BORDERS or "product" in name)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_form_of_a_program_with_layouts_is_right(
     runtime: Device, name: str, kept: Path

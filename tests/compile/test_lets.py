@@ -97,7 +97,7 @@ def text_of(name: str) -> str:
     return f"def p(xs: [8]i32, xss: [3][8]i32) = {PROGRAMS[name]}"
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_code_does_not_grow_with_mentions(runtime: Device, name: str) -> None:
     """Right on a device too, with wrapping integers, of which every bit counts."""

@@ -7,7 +7,8 @@ import pytest
 
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
-from liftpy.explore.exploring import space_of
+from liftpy.explore.one_candidate import candidate_of
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
@@ -59,8 +60,8 @@ def test_what_a_work_item_keeps_to_itself_does_not_wait(runtime: Device) -> None
 
 def test_a_kernel_has_the_same_text_each_time() -> None:
     """The witness that a barrier's comment names does not depend on what was compiled before."""
-    space = space_of(workload("vgg16/24"), "profile:desktop-gpu", families=["local"])
-    candidate = space.candidate({"family": "local", "theta": 4})
+    device = find_device("profile:desktop-gpu")
+    candidate = candidate_of(workload("vgg16/24"), device, {"family": "local", "theta": 4})
     first, *others = (
         compile_candidate(candidate.skeleton, candidate.assignment).source for _ in range(3)
     )

@@ -250,7 +250,7 @@ def pads_of(name: str) -> dict[str, set[str]]:
     return next(found, {"plain": BOTH, "tiled": BOTH})
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_it_is_right_in_every_family(runtime: Device, name: str, kept: Path) -> None:
     assert pads_of(name).keys() <= every_family_is_right(parse(PROGRAMS[name]), runtime, kept)
@@ -262,6 +262,7 @@ def test_every_form_of_it_is_right(runtime: Device, name: str, kept: Path) -> No
     assert every_form_is_right(parse(PROGRAMS[name]), runtime, kept) == pads_of(name).keys()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_whether_it_is_stored_is_a_choice(name: str) -> None:
     choices: dict[str, set[str]] = {}

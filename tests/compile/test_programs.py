@@ -12,7 +12,8 @@ import pytest
 from liftpy.compile import compile_to_kernel
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
-from liftpy.explore.exploring import space_of, whole_space
+from liftpy.explore.exploring import whole_space
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.units import families_for
 from liftpy.ir.program import Program
@@ -28,7 +29,7 @@ from tests.compile.test_families import generic
 from tests.compile.test_tuples import right_in_every_family
 from tests.draws import Draw, draws, of_each_skeleton, tried
 from tests.lowered import lowered
-from tests.spaces import space
+from tests.spaces import some_of
 from tests.staged import by_definition
 from tests.subsample import first
 
@@ -193,13 +194,13 @@ def are_right(forms: list[Draw], program: Program, device: Device) -> set[str]:
     return {form.skeleton.partition("(")[0] for form in forms}
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_a_program_is_right_in_every_family(runtime: Device, name: str, kept: Path) -> None:
     assert "plain" in every_family_is_right(parse(PROGRAMS[name]), runtime, kept)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_every_form_of_a_program_is_right(runtime: Device, name: str, kept: Path) -> None:
     assert "plain" in every_form_is_right(parse(PROGRAMS[name]), runtime, kept)
@@ -208,7 +209,7 @@ def test_every_form_of_a_program_is_right(runtime: Device, name: str, kept: Path
 @pytest.mark.parametrize("name", [n for n, text in PROGRAMS.items() if "kss" in text])
 def test_a_product_of_any_type_has_blocks(name: str) -> None:
     """`direct` applies to every program of that shape, and where a sum is compared after it."""
-    assert "direct" in space(parse(PROGRAMS[name]), generic()).families
+    assert some_of(parse(PROGRAMS[name]), "direct", 1)
 
 
 @pytest.mark.sampled(4)
@@ -257,7 +258,7 @@ NAMES = [  # of an input, of weights, of biases
 ]
 
 
-@pytest.mark.covering(4)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("names", NAMES, ids=" ".join)
 @pytest.mark.parametrize("family", ["plain", "direct"])
 def test_a_parameter_may_have_any_name(
@@ -270,8 +271,7 @@ def test_a_parameter_may_have_any_name(
           {xs} |> pad(1, 1, -inf) |> slide(3, 1) |> map(w => zip({ks}, {bs}) |> map((k, b) =>
             zip(w, k) |> reduce((s, q) => s + max(q.0, q.1), b)))""")
     settings = {"v": 2} if family == "direct" else {}
-    space = space_of(program, runtime, families=[family])
-    right([space.candidate({FAMILY: family} | settings)], runtime)
+    right([candidate_of(program, runtime, {FAMILY: family} | settings)], runtime)
 
 
 @pytest.mark.parametrize("family", ["plain", "direct"])
@@ -281,7 +281,7 @@ def test_two_names_may_become_one_in_c(runtime: Device, family: str) -> None:
         def `a-b`(`x-y`: [6][5]f32, const `x+y`: [4][5]f32, const x_y: [4]f32) =
           `x-y` |> map(a => zip(`x+y`, x_y) |> map((b, c) =>
             zip(a, b) |> map((p, q) => p * q) |> reduce(add, c)))""")
-    right([space_of(program, runtime, families=[family]).candidate({FAMILY: family})], runtime)
+    right([candidate_of(program, runtime, {FAMILY: family})], runtime)
 
 
 @pytest.mark.parametrize("name", ["floor_div", "floor_mod", "xs"])
@@ -303,8 +303,7 @@ def test_a_block_stays_in_vector_registers(runtime: Device, level: str) -> None:
     """Accumulators are declared as vectors and never put together from scalars."""
     settings = {"v": 4, "kappa": 8, "sigma": 2, "level": level}
     program = matmul(6, 5, 8)
-    space = space_of(program, runtime, families=["direct"])
-    chosen = space.candidate({FAMILY: "direct", **settings})
+    chosen = candidate_of(program, runtime, {FAMILY: "direct", **settings})
     kernel = compile_to_kernel(program, chosen.assignment, device=runtime)
     kernel.close()
     assert "float4 acc" in kernel.sources
@@ -389,6 +388,7 @@ LOWERED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", list(LOWERED))
 def test_a_program_lowered_by_hand_is_right(runtime: Device, name: str) -> None:
     got, arrays = run_lowered(LOWERED[name], runtime)
@@ -424,7 +424,7 @@ IN_EVERY_FAMILY = {
 }
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(IN_EVERY_FAMILY))
 def test_a_program_is_right_in_every_form(runtime: Device, name: str, kept: Path) -> None:
     right_in_every_family(parse(IN_EVERY_FAMILY[name]), runtime, kept)

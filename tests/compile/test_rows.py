@@ -57,7 +57,7 @@ ALIKE = {
 }
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_in_vectors_are_right(runtime: Device, name: str, kept: Path) -> None:
     program = parse(PROGRAMS[name])
@@ -114,6 +114,7 @@ def test_other_rows_are_left_to_other_families(name: str) -> None:
     assert reason.startswith("rows: ")
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", ALIKE)
 def test_rows_that_lanes_read_may_be_stored_in_columns(runtime: Device, name: str) -> None:
     """A kernel more, whose result the lanes of blocks read as neighbours; right both ways."""
@@ -180,7 +181,7 @@ def one_pass(text: str) -> list[Skeleton]:
     return [s for s in made if dict(s.choices).get("passes") == "one"]
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", RESCALED)
 def test_two_folds_are_made_in_one_pass(runtime: Device, name: str) -> None:
     program = parse(RESCALED[name])

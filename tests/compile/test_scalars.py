@@ -91,6 +91,7 @@ def same(
             np.testing.assert_array_equal(one, two, err_msg=name)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("t", COMPUTED)
 def test_every_operator_of_a_type_is_right(runtime: Device, t: str, form: str) -> None:
@@ -102,6 +103,7 @@ def test_every_operator_of_a_type_is_right(runtime: Device, t: str, form: str) -
     same((t, t), written, form, numbers(t), runtime)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("t", [t.name for t in FLOATS])
 def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> None:
@@ -118,7 +120,7 @@ def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> No
     same((t, t), written, form, numbers(t), runtime)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("given", COMPUTED)
 def test_every_conversion_is_right(runtime: Device, given: str, form: str) -> None:
@@ -131,7 +133,7 @@ def test_every_conversion_is_right(runtime: Device, given: str, form: str) -> No
     same((given, given), written, form, (xs, ys), runtime)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.covering(4)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("t", [t.name for t in INTEGERS])
 def test_numbers_in_the_text_are_right(runtime: Device, t: str, form: str) -> None:
@@ -177,6 +179,7 @@ def test_divisions_and_truth_values_under_oclgrind() -> None:
     np.testing.assert_array_equal(got, evaluate(parse(text), xs, ys))
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("t", ["i8", "u8"])
 def test_conversions_of_8_bits_are_right_for_every_value(

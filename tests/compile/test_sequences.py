@@ -92,7 +92,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_a_sequence_is_right_in_every_family(runtime: Device, name: str, kept: Path) -> None:
     right_in_every_family(parse(PROGRAMS[name]), runtime, kept)
@@ -143,7 +143,7 @@ LOWERED = {
 }
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(LOWERED))
 def test_a_lowered_sequence_is_right(runtime: Device, name: str) -> None:
     program = lowered(LOWERED[name].replace("{}", HORNER))

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.explore.exploring import whole_space
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.space import Space
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
-from liftpy.rewrite.partition import direct
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import Convolution, convolution, workload
+from tests.batch import results
 from tests.loops.interpreted import interpreted
 from tests.spaces import some_of
 
@@ -42,13 +39,7 @@ def differences(a: [6][8]f32, b: [4][8]f32) =
 """A reduction whose result depends on its order."""
 
 
-@cache
-def space(name: str, device: Device) -> Space:
-    """The family's candidates of a case."""
-    return whole_space(CASES[name], device, families=(FAMILY,), made=direct)
-
-
-@pytest.mark.covering(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
     program = CASES[name]
@@ -57,22 +48,19 @@ def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
     tiles = some_of(program, FAMILY, 2, pad="tile")
     assert len(tiles) == 2
     found = Space.of(program, runtime, (*some_of(program, FAMILY, 3), *tiles))
-    constants = {n: arrays[n] for n in program.constants}
-    with Session(runtime) as session:
-        for member in found.members:
-            candidate = found.candidate({**member.words, "chunk": 2, "turns": 2}, seed=3)
-            module = compile_candidate(candidate.skeleton, candidate.assignment)
-            with session.load(module) as loaded:
-                loaded.set_constants(constants)
-                given = {n: a for n, a in arrays.items() if n not in constants}
-                got = loaded.run(given, poison=True)
-            assert not isinstance(judge.judge(got), WrongResult), candidate.label
+    sizes = {"chunk": 2, "turns": 2}
+    candidates = [found.candidate({**member.words, **sizes}, seed=3) for member in found.members]
+    modules = [compile_candidate(c.skeleton, c.assignment) for c in candidates]
+    each = results(runtime, modules, [*arrays.values()])
+    for candidate, got in zip(candidates, each, strict=True):
+        assert not isinstance(judge.judge(got), WrongResult), candidate.label
 
 
 def compiled(name: str, **settings: str | int) -> Module:
     """The kernels of a candidate with vectors of 4."""
     words = {"pad": "fused", "level": "wrg", "kappa": 4, "sigma": 2, "v": 4}
-    candidate = space(name, DEFAULT_DEVICE).candidate(words | settings)
+    asked = {"family": FAMILY} | words | settings
+    candidate = candidate_of(CASES[name], DEFAULT_DEVICE, asked)
     return compile_candidate(candidate.skeleton, candidate.assignment)
 
 

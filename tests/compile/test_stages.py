@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from liftpy.constraints.device import Device
+from liftpy.explore.space.space import Space
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import STAGES
@@ -79,7 +80,7 @@ def part_of(families: int) -> tuple[str, ...]:
     return order[families::PARTS]
 
 
-@pytest.mark.covering(6)
+@pytest.mark.sampled(36)
 @pytest.mark.parametrize("families", range(PARTS))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_form_of_some_stages_is_right(
@@ -106,7 +107,7 @@ def test_some_stages_have_register_blocks(name: str) -> None:
 )
 def test_a_stage_is_fused_or_stored_by_choice(name: str, fused: int, stored: int) -> None:
     """As many kernels; a stage that is stored is folded once for each element."""
-    found = space(parse(PROGRAMS[name]), generic())
+    found = Space.whole(parse(PROGRAMS[name]), generic(), families=("plain",))
     kernels = {}
     for choice in ("fused", "stored"):
         plainly = {
@@ -135,13 +136,13 @@ def test_what_functions_read_is_stored() -> None:
 
 
 @pytest.mark.oclgrind
-@pytest.mark.sampled(18)
-@pytest.mark.parametrize("half", [0, 1])
+@pytest.mark.sampled(45)
+@pytest.mark.parametrize("third", range(3))
 @pytest.mark.parametrize("turn", range(len(FAMILIES)))
-def test_no_race_and_no_stray_access(turn: int, half: int, kept: Path) -> None:
+def test_no_race_and_no_stray_access(turn: int, third: int, kept: Path) -> None:
     """Oclgrind finds nothing in programs of several stages, each by another family in turn."""
     jobs, cases = [], []
-    for k, (name, text) in [*enumerate(PROGRAMS.items(), turn)][half::2]:
+    for k, (name, text) in [*enumerate(PROGRAMS.items(), turn)][third::3]:
         program = parse(text)
         arrays = dict(zip((p.name for p in program.params), inputs(program), strict=True))
         family = [*FAMILIES][k % len(FAMILIES)]

@@ -174,7 +174,7 @@ def of_vectors(program: lp.Program, device, name: str):
     return found.values()
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", IN_KERNELS)
 def test_kernels_read_and_store_bit_for_bit(runtime, name: str) -> None:
     """One lane at a time and in vectors; the bits stored for a NaN may differ."""
@@ -253,7 +253,7 @@ def test_conversions_of_all_types_and_widths_are_right(runtime, t) -> None:
             np.testing.assert_array_equal(np.isnan(as_read), np.isnan(read))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(20)
 @pytest.mark.slow
 @pytest.mark.parametrize("length", range(1, 68))
 def test_arrays_of_any_length_and_start_are_read_and_stored(device, length: int) -> None:
@@ -319,7 +319,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "runtime", ["intel", pytest.param("pocl", marks=pytest.mark.slow)], indirect=True
 )

@@ -85,6 +85,7 @@ LOWERED = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LOWERED)
 def test_whole_vectors_at_multiples_of_their_length_are_streamed(
     runtime: Device, name: str

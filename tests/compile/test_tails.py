@@ -21,7 +21,7 @@ from liftpy.workloads import Convolution, convolution, matmul, workload
 from tests.compile.test_programs import agree, inputs, right, run_lowered
 from tests.lowered import lowered
 from tests.oclgrind import check_all_under_oclgrind
-from tests.spaces import as_one_stage, some_of
+from tests.spaces import some_of, words_of
 from tests.subsample import subsample
 
 pytestmark = pytest.mark.usefixtures("derived_once")
@@ -54,7 +54,7 @@ def drawn(name: str) -> list[Candidate]:
     return space(name).sample(DRAWS, seed=5)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_prime_length_is_cut_into_blocks_of_any_size(runtime: Device, name: str) -> None:
     candidates = subsample(drawn(name), runtime)
@@ -114,6 +114,7 @@ LOWERED = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", LOWERED)
 def test_what_no_place_is_for_is_dropped(runtime: Device, name: str) -> None:
     got, arrays = run_lowered(LOWERED[name], runtime)
@@ -141,10 +142,11 @@ def test_chunks_that_divide_the_length_cost_nothing(stage: str) -> None:
 def test_lengths_with_good_divisors_have_no_such_choice() -> None:
     """Lengths of 224, 112, 56, 28 and 14, of 64 and more kernels, have blocks that divide them."""
     for name in ("vgg16/0", "vgg16/12", "vgg16/24", "matmul/1024x1024x1024"):
-        made = as_one_stage(workload(name), (*FAMILIES, "cooperative"))
-        assert made
-        assert all("tail" not in dict(s.choices) for s in made)
-    uneven = as_one_stage(workload("matmul/1021x1024x1024"), ("direct",))
+        words = [word for f in (*FAMILIES, "cooperative") for word in words_of(workload(name), f)]
+        assert words
+        assert not any(choice == "tail" for choice, _ in words)
+    of = workload("matmul/1021x1024x1024")
+    uneven = [s for word in ("none", "overlap") for s in some_of(of, "direct", 2, tail=word)]
     assert {dict(s.choices)["tail"] for s in uneven} == {"none", "overlap"}
     for s in uneven:
         assert ("cover(sigma)" in show(s.program)) == (("tail", "overlap") in s.choices)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.explore.exploring import space_of
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
@@ -21,12 +21,14 @@ from liftpy.loops.tree import Barrier, statements_in
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
+from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import workload
 from tests.arrays import distinct_integers
 from tests.draws import unproved
 from tests.loops.interpreted import interpreted
 from tests.oclgrind import check_all_under_oclgrind
+from tests.spaces import some_of
 
 FAMILY = "tree"
 LATER = "fun later(x: i32, y: i32) = select(y == 0, x, y) laws associative, neutral 0\n"
@@ -145,12 +147,18 @@ CASES = {
 
 
 @cache
+def some_skeletons(name: str) -> list[Skeleton]:
+    """Some of the family's skeletons of a case, for all devices."""
+    return some_of(CASES[name].program, FAMILY, 4)
+
+
+@cache
 def space(name: str, device: Device) -> Space:
-    """The family's candidates of a case."""
-    return space_of(CASES[name].program, device, families=[FAMILY])
+    """Their candidates."""
+    return Space.of(CASES[name].program, device, some_skeletons(name))
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
     case = CASES[name]
@@ -168,6 +176,7 @@ def local_bytes(candidate: Candidate, trees: int, row: int) -> int:
     return 4 * (trees * (int(candidate.assignment["group"]) + 2**steps - 2) + row * held)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(CASES))
 def test_each_step_has_a_barrier_and_half_of_the_results(name: str) -> None:
     case = CASES[name]
@@ -196,9 +205,11 @@ def test_a_scan_halves_totals_and_doubles_what_items_begin_with(name: str) -> No
 
 
 @pytest.mark.oclgrind
-def test_oclgrind_has_no_complaint() -> None:
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("half", [0, 1])
+def test_oclgrind_has_no_complaint(half: int) -> None:
     jobs, cases = [], []
-    for name, case in CASES.items():
+    for name, case in [*CASES.items()][half::2]:
         for candidate in space(name, DEFAULT_DEVICE).sample(1, seed=7):
             jobs.append((compile_candidate(candidate.skeleton, candidate.assignment), case.arrays))
             cases.append((candidate.label, case))
@@ -217,7 +228,8 @@ def test_results_of_groups_are_folded_by_an_item_or_by_another_group() -> None:
     sizes = {"steps": "4", "strided": "yes", "group": 11, "chunk": 3}
     launches = {}
     for last in ("item", "group"):
-        candidate = space("a scalar product", DEFAULT_DEVICE).candidate({**sizes, "last": last})
+        settings = {"family": FAMILY, **sizes, "last": last}
+        candidate = candidate_of(CASES["a scalar product"].program, DEFAULT_DEVICE, settings)
         module = compile_candidate(candidate.skeleton, candidate.assignment)
         launches[last] = [launch.global_size[0] for launch in module.launches]
     assert launches == {"item": [77, 1], "group": [77, 11, 1]}
@@ -255,11 +267,13 @@ def test_other_stages_are_refused_with_the_reason(text: str) -> None:
     assert skeletons_of(FAMILIES[FAMILY], parse(text)) == f"{FAMILY}: {REFUSED[text]}"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["mali-g72", "adreno-650"])
 @pytest.mark.parametrize("program", ["dot/1048576", "matvec/64x1000"])
 def test_draws_keep_the_limits_of_a_profile(name: str, program: str) -> None:
     device = find_device(f"profile:{name}")
-    drawn = space_of(workload(program), device, families=[FAMILY]).sample(6, seed=11)
+    of = workload(program)
+    drawn = Space.of(of, device, some_of(of, FAMILY, 4)).sample(6, seed=11)
     assert len({c.label for c in drawn}) == 6
     for candidate in drawn:
         (first, *_) = compile_candidate(candidate.skeleton, candidate.assignment).launches

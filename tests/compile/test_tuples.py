@@ -90,7 +90,7 @@ def alike(got: Any, wanted: Any) -> None:
     np.testing.assert_allclose(got, wanted, rtol=1e-5)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_tuples_come_and_go_as_tuples_of_arrays(runtime: Device, name: str, kept: Path) -> None:
     right_in_every_family(parse(PROGRAMS[name]), runtime, kept)

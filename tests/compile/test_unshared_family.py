@@ -37,7 +37,7 @@ def space(name: str, device: Device) -> Space:
     return whole_space(CASES[name], device, families=(FAMILY,), made=direct)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(CASES))
 def test_candidates_are_right(runtime: Device, name: str) -> None:
     program = CASES[name]

@@ -15,10 +15,10 @@ from liftpy.explore.one_candidate import candidate_of, exact_candidate
 from liftpy.explore.space import units
 from liftpy.explore.space.units import families_for, units_of
 from liftpy.language.text.program import parse
-from liftpy.rewrite import partition
+from liftpy.rewrite import composition, partition
 from liftpy.rewrite.composition import stage_skeletons
 from liftpy.rewrite.forms import in_turn
-from liftpy.rewrite.strategies.families import FAMILIES
+from liftpy.rewrite.strategies.families import FAMILIES, derived
 from liftpy.workloads import Convolution, convolution
 from tests.fuzz.correlations import Case
 
@@ -132,6 +132,28 @@ def test_what_comes_later_is_not_derived(settings, monkeypatch):
 
     monkeypatch.setattr(partition, "other_algorithms", refuse)
     assert candidate_of(LAYER, DEFAULT_DEVICE, settings).skeleton.family != "stages"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"family": "direct", "pad": "copy", "kappa": 4},
+        {"family": "cooperative", "chunks": "even", "buffers": "2", "chunk": 2},
+    ],
+)
+def test_only_skeletons_with_the_choices_are_derived(settings, monkeypatch):
+    seen = []
+
+    def derive(family, form, program, choices):
+        seen.append({"family": family, **dict(choices)})
+        return derived(family, form, program, choices)
+
+    composition.derived_alone.cache_clear()
+    monkeypatch.setattr(composition, "derived", derive)
+    found = candidate_of(LAYER, DEFAULT_DEVICE, settings)
+    assert found.assignment.items() >= settings.items()
+    assert seen
+    assert all(words[name] == settings[name] for words in seen for name in words.keys() & settings)
 
 
 def test_the_units_are_those_of_the_space_in_its_order():

@@ -118,6 +118,7 @@ def test_the_gradient_of_a_sum_by_index_reads_it_at_the_index() -> None:
     assert show(lp.gradient(program)).split("=\n")[1].strip() == "is |> map(x => dresult |> at(x))"
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("bins", ["owned", "in_place"])
 def test_the_gradient_of_an_embedding_on_devices(bins: str, runtime: Device) -> None:
     made = lp.gradient(EMBEDDING)

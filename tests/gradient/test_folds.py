@@ -68,6 +68,7 @@ def program_of(body: str) -> str:
     return f"def p(xs: [7]f32, ys: [3]f32, a: f32) = {body}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_the_gradient_of_a_fold_is_that_of_differences(name: str) -> None:
     program = parse(program_of(SMOOTH[name]))
@@ -75,6 +76,7 @@ def test_the_gradient_of_a_fold_is_that_of_differences(name: str) -> None:
     agrees_with_differences(program, list(PARAMETERS.values()), used)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_a_gradient_of_a_fold_is_a_program_with_a_text(name: str) -> None:
     made = lp.gradient(parse(program_of(SMOOTH[name])))

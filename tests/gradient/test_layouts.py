@@ -112,6 +112,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.covering(3)
 @pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize(("layout", "length"), FLAT)
 def test_the_gradient_of_a_layout_is_its_adjoint(layout: str, length: int, element: str) -> None:

@@ -41,7 +41,7 @@ def small(name: str) -> lp.Program:
     return lp.workload(f"{family}/{'x'.join(map(str, CASES[family][0]))}{colon}{options}")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gradient_is_that_of_finite_differences(name: str) -> None:
     """In float64; a difference of a sum of thousands is exact to 1e-6, and so is one of `abs`."""

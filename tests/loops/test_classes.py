@@ -128,7 +128,7 @@ def guards_of_values(code: LoopKernel) -> Iterator[RangeTest]:
             yield from s.tests
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("m", "r", "side"), [(2, 3, 6), (4, 3, 13), (2, 5, 9), (4, 5, 12)])
 def test_the_tiles_of_an_image_have_a_version_for_each_pattern_of_zeros(m, r, side) -> None:
     """As many as there are sets of points outside of the image, of one tile each."""
@@ -181,7 +181,7 @@ def test_versions_keep_within_the_length_of_a_kernel() -> None:
     assert sizes[10] == size_of(block) < sizes[1000] < sizes[9000] <= MOST_STATEMENTS
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("seed", range(40))
 def test_versions_make_the_same_stores_in_the_same_order(seed: int) -> None:
     rng = random.Random(seed)

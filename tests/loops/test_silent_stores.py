@@ -142,6 +142,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_right(runtime: Device, name: str) -> None:
     got, arrays = run_lowered(PROGRAMS[name], runtime)

@@ -85,6 +85,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_kernel_with_versions_is_right(runtime: Device, name: str) -> None:
     params, body = PROGRAMS[name]
@@ -213,6 +214,7 @@ def stores(rng: random.Random, counters: dict[str, Nat], number: int) -> list[St
     return made
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_versions_make_the_same_stores_in_the_same_order(seed: int) -> None:
     rng = random.Random(seed)

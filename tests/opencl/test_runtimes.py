@@ -48,6 +48,7 @@ def report(child):
     return json.loads(output)
 
 
+@pytest.mark.sampled(2)
 @needs_intel
 def test_intel_is_registered_beside_the_runtimes_of_the_system(tmp_path, runtime):
     seen = report(start(tmp_path))
@@ -69,7 +70,7 @@ def test_a_bundle_is_told_of_the_same_runtimes_in_a_process_of_a_process(tmp_pat
 
 @needs_intel
 def test_processes_that_start_at_once_agree_and_a_later_one_writes_nothing(tmp_path):
-    children = [start(tmp_path) for _ in range(3)]
+    children = [start(tmp_path) for _ in range(2)]
     folders = {report(child)["vendors"] for child in children}
     assert len(folders) == 1
     folder = Path(folders.pop())
@@ -101,6 +102,7 @@ def test_the_users_choice_of_vendors_stays(tmp_path):
     assert not (tmp_path / "cache" / "liftpy").exists()
 
 
+@pytest.mark.sampled(3)
 @needs_intel
 @pytest.mark.parametrize("form", ["folder", "file", "library"])
 def test_the_users_choice_of_intel_works(tmp_path, form):

@@ -8,7 +8,6 @@ the passes, as it is, it has Oclgrind's; before them, with what is assumed, it h
 import math
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 from random import Random
 
 import pytest
@@ -161,11 +160,11 @@ def as_oclgrind_counts(counts):
     return found
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.oclgrind
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", range(6))
 def test_oclgrind_executes_what_the_loop_ir_does(part):
-    some = FORMS[part::3]
+    some = FORMS[part::6]
     candidates = [form(*one) for one in some]
     assert not [*differing(candidates, [inputs(program) for program, *_ in some])]
 
@@ -174,31 +173,27 @@ def test_oclgrind_executes_what_the_loop_ir_does(part):
 BY_DATA = {"pool/argmaxback"}
 
 
-@cache
-def of_every_workload():
-    """A candidate of each workload, by any family that applies."""
-    candidates, some = {}, Random(5)
-    for name in SIZED:
-        families = some.sample([*FAMILIES], len(FAMILIES))
-        program = lp.workload(small(name))
-        of = (c for f in families for c in drawn(program, GPU, f, some, by_definition))
-        candidates[name] = next(of)
-    return candidates
+def of_workload(name):
+    """A candidate of a workload, by any family that applies."""
+    some = Random(f"5 {name}")
+    families = some.sample([*FAMILIES], len(FAMILIES))
+    program = lp.workload(small(name))
+    return next(c for f in families for c in drawn(program, GPU, f, some, by_definition))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.oclgrind
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(8))
 def test_the_counts_of_every_workload_are_those_of_its_loop_ir(part):
     """Where the loop IR is only counted, what is loaded is 0."""
-    some = [*of_every_workload().items()][part::4]
+    some = [(name, of_workload(name)) for name in SIZED[part::8]]
     fixed = [(c, case(name)[1]) for name, c in some if name not in BY_DATA]
     assert not [*differing(*zip(*fixed, strict=True))]
     for _, candidate in some:
         assert modelled(candidate) == before_passes(candidate, ASSUMED), candidate.label
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("program", "key", "sizes"), [*FORMS, *WITHOUT_OCLGRIND], ids=str)
 def test_the_model_counts_what_the_loop_ir_does_if_three_things_hold(program, key, sizes):
     candidate = form(program, key, sizes)

@@ -85,6 +85,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "family"), [(name, family) for name, known in FAMILIES.items() for family in known]
 )

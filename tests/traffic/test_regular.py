@@ -62,7 +62,7 @@ def both(candidate):
     return zip(loops_of(cut.run, names), counted_loops_of(cut.run, names), strict=True)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "family", "device"), FORMS)
 def test_the_counts_are_those_of_the_unrolled_code(name, family, device):
     space = Space.whole(PROGRAMS[name], device, families=[family], made=by_definition)

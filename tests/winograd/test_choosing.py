@@ -52,6 +52,7 @@ def test_powers_of_two_change_neither_gamma_nor_the_bound_of_what_is_not_shared(
         assert all(1 <= max(map(abs, row)) < 2 for row in rows)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("by", By)
 def test_what_is_chosen_is_better(by):
     found = choose(4, 3, by, 8)
@@ -99,7 +100,7 @@ def test_the_command_prints_what_it_has_found_beside_the_usual_points():
     assert "--points 0,2,-2,1/2,-1/2" in shown.stdout
     again = shown.stdout.rpartition("liftpy winograd ")[2].split()
     assert run(*again, "--channels", "16").exit_code == 0
-    data = json.loads(run("--m", "4", "--r", "3", "--choose", "measured", "--json").stdout)
+    data = json.loads(run("--m", "3", "--r", "3", "--choose", "measured", "--json").stdout)
     usual, best, light = data["choices"]
     assert best["measured"] < usual["measured"]
     assert light["operations"] <= usual["operations"]
@@ -122,7 +123,7 @@ def test_a_choice_knows_its_operations():
     assert choice.operations == 32 + 24
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("m", "r"), SIZES)
 def test_rules_compute_with_points_of_a_small_bound(m, r):
     assert triple(m, r).points == of_rules(m, r, By.BOUND)

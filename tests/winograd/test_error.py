@@ -94,6 +94,7 @@ def in_f32(program, values):
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("form", Form)
 @pytest.mark.parametrize("sharing", Sharing)

@@ -42,6 +42,7 @@ def rationals(count, seed=0):
     return [Fraction(rng.randint(-999, 999), rng.randint(1, 99)) for _ in range(count)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("m", "r"), PUBLISHED)
 def test_additions_are_those_of_the_table_or_fewer(m, r):
     """All 84 entries. What is not shared is equal; b and d are better where a set stands twice."""
@@ -54,6 +55,7 @@ def test_additions_are_those_of_the_table_or_fewer(m, r):
     assert not worse, "\n".join(worse)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("m", "r"), PUBLISHED)
 def test_pairs_share_at_least_what_sets_do(m, r):
     for name, a in transforms(m, r).items():
@@ -89,6 +91,7 @@ def test_the_worked_example():
     assert found.counts.multiplications + found.counts.negations <= 8
 
 
+@pytest.mark.covering(3)
 @pytest.mark.parametrize("sharing", Sharing)
 @pytest.mark.parametrize(("m", "r"), [(2, 3), (4, 3), (6, 3), (3, 5), (2, 7), (8, 3)])
 def test_programs_of_transforms_equal_their_matrices(m, r, sharing):

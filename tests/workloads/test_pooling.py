@@ -226,6 +226,7 @@ def test_the_data_has_ties() -> None:
         np.testing.assert_allclose(shared.sum((1, 2)), 1)
 
 
+@pytest.mark.covering(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("kind", [*FORWARD, *BACKWARD])
@@ -262,21 +263,25 @@ def test_numbers_of_16_bits_are_added_in_f32_and_rounded_once(kind: str, t: Any)
         agrees(lp.evaluate(program, *arrays), layer, expected, 0)
 
 
-def test_nan_is_no_maximum(runtime: Device) -> None:
-    """As in the maximum itself: masks and places name an element that is equal to it."""
-    nan = np.nan
-    x = np.float32([[[nan, 2, 5, nan, -np.inf], [7, nan, 5, 3, -np.inf]]])
-    layer = Pooling(1, 2, 5, (2, 2), layout="nchw")
-    for kind, mask in (
+@pytest.mark.covering(2)
+@pytest.mark.parametrize(
+    ("kind", "mask"),
+    [
         ("all", [[0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 1, 1], [0, 1, 0, 0]]),
         ("first", [[0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 1], [0, 0, 0, 0]]),
         ("shared", [[0, 0, 0.5, 0], [0, 0.5, 0, 0], [1, 0, 0.5, 1], [0, 0.5, 0, 0]]),
         ("argmax", [[2, 1, 0, 2]]),
-    ):
-        program = pooled(layer, kind, FORWARD[kind][0])
-        for top, which in (lp.evaluate(program, x), lp.compile(program, device=runtime)(x)):
-            np.testing.assert_array_equal(top, [[[7, 5, 5, 3]]])
-            np.testing.assert_array_equal(which.reshape(-1, 4), mask)
+    ],
+)
+def test_nan_is_no_maximum(runtime: Device, kind: str, mask: list[list[float]]) -> None:
+    """As in the maximum itself: masks and places name an element that is equal to it."""
+    nan = np.nan
+    x = np.float32([[[nan, 2, 5, nan, -np.inf], [7, nan, 5, 3, -np.inf]]])
+    layer = Pooling(1, 2, 5, (2, 2), layout="nchw")
+    program = pooled(layer, kind, FORWARD[kind][0])
+    for top, which in (lp.evaluate(program, x), lp.compile(program, device=runtime)(x)):
+        np.testing.assert_array_equal(top, [[[7, 5, 5, 3]]])
+        np.testing.assert_array_equal(which.reshape(-1, 4), mask)
 
 
 def test_the_last_of_256_places_is_a_u8(runtime: Device) -> None:
@@ -302,7 +307,7 @@ ON_DEVICES: list[tuple[str, Layout, ScalarType]] = [
 ]
 
 
-@pytest.mark.covering(2)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     "at", range(len(ON_DEVICES)), ids=lambda k: "-".join(map(str, ON_DEVICES[k]))
 )

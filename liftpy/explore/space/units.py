@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from liftpy.constraints.collect import Around, Collected, collect, collected
@@ -13,10 +14,11 @@ from liftpy.deadline import check
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed
-from liftpy.rewrite.composition import stage_skeletons
+from liftpy.rewrite.composition import skeletons_with, stage_skeletons
 from liftpy.rewrite.partition import Partition, Stage
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.families import FAMILIES
+from liftpy.rewrite.strategies.families.form import Choices
 
 
 def units_of(
@@ -25,18 +27,27 @@ def units_of(
     *,
     families: Sequence[str] | None = None,
     memory_limit: int | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Iterator[Member | Product]:
     """The units of some partitions of a program on a device, each derived when it is reached.
 
     Only these families lower stages; the default is `families_for` the device. A partition is left
-    out if one of its stages has no skeleton of these families.
+    out if one of its stages has no skeleton of these families. With `settings`, skeletons of the
+    program as one stage are left out if a choice differs from its setting, and each is derived
+    without the others of its family.
     """
     families = families or families_for(device)
     of_stage: dict[Stage, list[Collected]] = {}
     known: dict[tuple[Stage, Around], tuple[Member, ...]] = {}
     for partition in forms:
         if partition.is_whole:
-            for skeleton in stage_skeletons(partition, partition.stages[0], families):
+            (stage,) = partition.stages
+            if settings is None:
+                made = stage_skeletons(partition, stage, families)
+            else:
+                named = [name for name in families if agrees(settings, ((FAMILY, name),))]
+                made = skeletons_with(partition, stage, named, partial(agrees, settings))
+            for skeleton in made:
                 check()
                 yield Member(skeleton, collect(skeleton, device, memory_limit=memory_limit))
             continue
@@ -68,9 +79,19 @@ def units_settled(
     families: Sequence[str],
     memory_limit: int | None = None,
 ) -> Iterator[Member | Product]:
-    """`units_of`, with only the families in the settings where they name one for each stage."""
-    for named, group in itertools.groupby(forms, lambda form: stage_families(form, settings)):
-        yield from units_of(device, group, families=named or families, memory_limit=memory_limit)
+    """`units_of` those partitions whose words agree with the settings.
+
+    Only with the families in the settings, where they name one for each stage.
+    """
+    agreeing = (form for form in forms if agrees(settings, form.words))
+    for named, group in itertools.groupby(agreeing, lambda form: stage_families(form, settings)):
+        yield from units_of(
+            device,
+            group,
+            families=named or families,
+            memory_limit=memory_limit,
+            settings=settings,
+        )
 
 
 def stage_families(form: Partition, settings: Mapping[str, Any]) -> tuple[str, ...]:
@@ -79,9 +100,9 @@ def stage_families(form: Partition, settings: Mapping[str, Any]) -> tuple[str, .
     return tuple(sorted(named)) if named <= FAMILIES.keys() else ()
 
 
-def agrees(form: Partition, settings: Mapping[str, Any]) -> bool:
-    """Whether no word of a partition differs from a setting of that name."""
-    return all(str(settings.get(name, word)) == word for name, word in form.words)
+def agrees(settings: Mapping[str, Any], words: Choices) -> bool:
+    """Whether no word differs from a setting of that name."""
+    return all(str(settings.get(name, word)) == word for name, word in words)
 
 
 def families_for(device: Device, named: Iterable[str] = ()) -> tuple[str, ...]:

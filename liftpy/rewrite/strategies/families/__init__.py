@@ -13,7 +13,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
 from liftpy.primitives.dialects import LoweredProgram
-from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton, key_of
+from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton
 from liftpy.rewrite.strategies.by_index import reads_at_data
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.chunked import CHUNKED
@@ -94,18 +94,6 @@ def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
             return f"{family.name}: {made}"
         found.append(made)
     return found
-
-
-def skeleton_of_key(family: str, form: Form, program: Program, key: str) -> Skeleton | None:
-    """The skeleton of a stage with this key, derived separately; None if there is none.
-
-    `form` is the form that the family found in the stage.
-    """
-    for choices in form.choices():
-        if key_of(family, choices) == key:
-            made = derived(family, form, program, choices)
-            return None if isinstance(made, Failure) else made
-    return None
 
 
 _START = remembered(store_repeated(plain()))

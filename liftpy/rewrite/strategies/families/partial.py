@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from liftpy.ir.expr import Tuple
 from liftpy.ir.program import Program
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.partial import partial_results, reduced_lengths, results_reduced
-from liftpy.rewrite.strategy import Strategy
+from liftpy.rewrite.strategy import Strategy, Success
 
 
 @dataclass(frozen=True)
 class Partial:
-    """Reductions that make the result; `shortest` is the length of the shortest one."""
+    """Reductions that make the result; `shortest` is the length of the shortest one.
+
+    `strided` lists the orders of elements that the laws of the operators permit.
+    """
 
     shortest: int
+    strided: tuple[str, ...] = ("no", "yes")
 
     def choices(self) -> Iterator[Choices]:
         """Whether a work-item reduces adjacent or strided elements."""
-        yield from product(strided=("no", "yes"))
+        yield from product(strided=self.strided)
 
     def inside(self, _memory: str) -> Iterator[Choices]:
         """None: this form takes several work-items."""
@@ -42,7 +46,13 @@ def match(program: Program) -> Partial | str:
     parts = body.elements if isinstance(body, Tuple) else (body,)
     if len(results_reduced(body)) != len(parts):
         return "no reduction makes the result"
-    return Partial(min(reduced_lengths(body)))
+    found = Partial(min(reduced_lengths(body)))
+    (chunk,) = found.parameters({})
+    tried = {
+        word: found.strategy({"strided": word}, {chunk.name: chunk})(body) for word in found.strided
+    }
+    strided = tuple(word for word, result in tried.items() if isinstance(result, Success))
+    return replace(found, strided=strided) if strided else str(tried["no"])
 
 
 PARTIAL = Family(
