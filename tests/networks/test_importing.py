@@ -389,6 +389,7 @@ def families(program):
     return {"winograd" if "winograd" in c.assignment else c.assignment["family"] for c in drawn}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("made", "wanted"),
     [
@@ -413,7 +414,9 @@ def test_families_match_the_programs(made, wanted):
     assert all(has(program, family) for family in wanted)
 
 
-@pytest.mark.parametrize(("kernels", "groups", "stride"), [(16, 2, 1), (8, 8, 3)])
+@pytest.mark.parametrize(
+    ("kernels", "groups", "stride"), [pytest.param(16, 2, 1, marks=pytest.mark.soak), (8, 8, 3)]
+)
 def test_grouped_convolutions_have_the_families_of_the_built_in_ones(kernels, groups, stride):
     steps = (stride, 1)
     layer = Convolution(8, 10, 10, kernels, (3, 3), steps, groups=groups, layout="nchw")
