@@ -46,7 +46,14 @@ def test_what_is_printed(liftpy):
     assert " --set family=" in said.out
 
 
-@pytest.mark.parametrize("asked", [(MATMUL,), ("windows.lift", "--set", "winograd=2x1")], ids=str)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        (MATMUL,),
+        pytest.param(("windows.lift", "--set", "winograd=2x1"), marks=pytest.mark.soak),
+    ],
+    ids=["one stage", "several"],
+)
 def test_the_same_request_has_the_same_answer(liftpy, asked):
     """Of one stage, and of partitions into several."""
     Path("windows.lift").write_text(program_text(WINDOWS))

@@ -235,6 +235,7 @@ def workers(runtime):
         worker.kill()
 
 
+@pytest.mark.sampled(2)
 def test_a_bench_takes_what_a_builder_built_and_else_builds_itself(workers):
     builder, bench = workers
     built = builder.ask(Build(twice()), 60.0, 60.0, "building it")

@@ -168,6 +168,7 @@ kernel void twice(global const float* restrict x, global volatile float* restric
 """
 
 
+@pytest.mark.sampled(2)
 def test_a_kernel_that_loops_forever_is_cut_short(falls):
     start = time.monotonic()
     goes_on(falls)
@@ -188,6 +189,7 @@ def endless_build():
     return TWICE % f"{names}{lines}  out[i] = {total};"
 
 
+@pytest.mark.sampled(2)
 def test_a_build_that_does_not_end_has_a_limit_of_its_own(falls):
     outcome = measure(falls, twice(source=endless_build()), build_seconds=1.0)
     assert outcome == TimedOut(1.0, "building it", "--build-limit")

@@ -109,6 +109,7 @@ def test_where_no_stage_can_be_found_the_result_is_wrong_all_the_same(device, tm
     assert (row.outcome, "stage" in row.reason) == ("wrong", False)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", [PROGRAM, PAIRS], ids=lambda program: program.name)
 def test_what_right_candidates_store_is_what_is_meant(program, device):
     """Of all families: nothing that is stored is blamed for its form."""

@@ -292,7 +292,7 @@ def test_each_call_is_kept_with_its_command_and_its_limits(whole, device, tmp_pa
 
 
 def test_a_candidate_whose_worker_is_killed_once_is_measured(
-    whole, device, tmp_path, processes_of_its_own
+    whole, device, tmp_path, plain_workers, processes_of_its_own
 ):
     killed: list[int] = []
 

@@ -62,7 +62,13 @@ def test_without_what_follows_the_count_is_the_same():
         assert Points(ConstraintSystem(system.parameters, kept)).count() == member.points.count()
 
 
-@pytest.mark.parametrize("name", ["matmul/6x4x8", "convolution/strided/13x13x4x8x3x3"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "matmul/6x4x8",
+        pytest.param("convolution/strided/13x13x4x8x3x3", marks=pytest.mark.soak),
+    ],
+)
 def test_everybody_who_asks_is_in_the_audit(name):
     space = lp.space(lp.workload(name), PROFILE)
     words = [word for _, _, word in audit(m.skeleton for m in space.members)]
