@@ -56,7 +56,7 @@ def altered(bundle: Path, id_: str, old: str, new: str) -> None:
     plan.write_text(plan.read_text().replace(*hashes))
 
 
-def with_change(  # noqa: PLR0913  what, where, and the change
+def with_change(
     sources: Iterable[Path], made: Path, folder: Path, file: str, old: str, new: str
 ) -> list[Path]:
     """Copies of the sources of a program, with a change to the text of one of them.
