@@ -56,11 +56,18 @@ def altered(bundle: Path, id_: str, old: str, new: str) -> None:
     plan.write_text(plan.read_text().replace(*hashes))
 
 
-def with_change(sources: Iterable[Path], folder: Path, file: str, old: str, new: str) -> list[Path]:
-    """Copies of the sources of a program, with a change to the text of one of them."""
+def with_change(
+    sources: Iterable[Path], made: Path, folder: Path, file: str, old: str, new: str
+) -> list[Path]:
+    """Copies of the sources of a program, with a change to the text of one of them.
+
+    After them comes what was made of the others where the program was built, so that it is newer.
+    """
     folder.mkdir()
     copies = [Path(shutil.copy(path, folder)) for path in sources]
     text = (folder / file).read_text()
     assert old in text
     (folder / file).write_text(text.replace(old, new))
-    return sorted(copies)
+    objects = [path for path in made.glob("*.o") if path.stem != Path(file).stem]
+    assert objects
+    return sorted(copies) + objects

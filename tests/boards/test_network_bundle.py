@@ -130,12 +130,12 @@ def test_results_that_no_kernel_writes_are_there(program, pocl, tmp_path):
     ],
 )
 def test_a_network_without_a_clock_that_advances_is_timed_by_the_host_s(
-    small, tmp_path, file, old, new
+    program, small, tmp_path, file, old, new
 ):
     """Each clock of this machine advances: the program is changed so that it finds none."""
-    changed = with_change(HOST_OF_NETWORK, tmp_path / "source", file, old, new)
-    program = built(changed, tmp_path) / "network"
-    said = run(program, small, "--check", "--repeats", "2")
+    source = tmp_path / "source"
+    changed = with_change(HOST_OF_NETWORK, program.parent, source, file, old, new)
+    said = run(built(changed, tmp_path) / "network", small, "--check", "--repeats", "2")
     assert said.returncode == 0, said.stderr
     assert BY_HOST in said.stdout
     times = re.findall(r"^operation ([\d.]+) ms", said.stdout, re.MULTILINE)

@@ -7,6 +7,7 @@ from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.measurement import run_once
+from liftpy.explore.one_candidate import candidate_of
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from liftpy.workloads import Convolution, convolution
@@ -49,10 +50,12 @@ def test_the_error_is_what_python_finds(board, pocl, tmp_path, name):
     assert {len(times) for times in row.times_ns} == {len(done.kernels_ns)}
 
 
-def test_chains_and_prepare_phases_run(board, tmp_path):
+def test_chains_and_prepare_phases_run(board, pocl, tmp_path):
     """Convolutions of one, four and five kernels: local memory, transformed weights."""
-    space = space_of(CONVOLUTION, "pocl")
-    drawn = [(c, compile_candidate(c.skeleton, c.assignment)) for c in space.sample(10, 0)]
+    space = space_of(CONVOLUTION, pocl, fixed={"winograd": "2x1"})
+    plain = candidate_of(CONVOLUTION, pocl, {"family": "plain"})
+    some = [plain, *space.sample(10, 0)]
+    drawn = [(c, compile_candidate(c.skeleton, c.assignment)) for c in some]
     of_each = {len(module.launches): (c, module) for c, module in drawn}
     chosen, modules = zip(*(of_each[count] for count in (1, 4, 5)), strict=True)
     bundle = bundled(space, chosen, tmp_path / "bundle")

@@ -16,7 +16,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 def test_a_batch_comes_back_as_a_campaign(liftpy, board):
     """The draws are those of `space --draw`; times and kernels survive; all can be replayed."""
-    words = ["tiny.lift", "--seed", "3", "--device", "pocl"]
+    words = ["tiny.lift", "--set", "pad=copy", "--seed", "3", "--device", "pocl"]
     made = liftpy("export", *words, "--batch", "4", "-o", "bundle", "--json").json
     drawn = liftpy("space", *words, "--draw", "4", "--json").json
     assert [c["id"] for c in made["candidates"]] == [c["id"] for c in drawn]

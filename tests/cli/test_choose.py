@@ -18,7 +18,9 @@ WINDOWS = convolution(Convolution(3, 6, 7, 4, (3, 1), padding=(1, 1, 0, 0)), "wi
 
 
 def test_the_choice_is_a_candidate_that_other_commands_take(liftpy):
-    data = liftpy("choose", "tiny.lift", *X86, "--json").json
+    data = liftpy("choose", "tiny.lift", "--set", "pad=copy", *X86, "--json").json
+    assert len(data["kernels"]) > 1
+    assert data["others"]
     sets = [part for n, v in data["assignment"].items() for part in ("--set", f"{n}={v}")]
     assert liftpy("compile", "tiny.lift", *X86, *sets, "--json").code == 0
     assert liftpy("run", "tiny.lift", *sets, "--json").json["assignment"] == data["assignment"]
@@ -44,7 +46,14 @@ def test_what_is_printed(liftpy):
     assert " --set family=" in said.out
 
 
-@pytest.mark.parametrize("asked", [(MATMUL,), ("windows.lift", "--set", "winograd=2x1")], ids=str)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        (MATMUL,),
+        pytest.param(("windows.lift", "--set", "winograd=2x1"), marks=pytest.mark.soak),
+    ],
+    ids=["one stage", "several"],
+)
 def test_the_same_request_has_the_same_answer(liftpy, asked):
     """Of one stage, and of partitions into several."""
     Path("windows.lift").write_text(program_text(WINDOWS))

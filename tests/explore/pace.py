@@ -35,6 +35,7 @@ def pace(device):
 def limits(device):
     """Limits that a candidate keeps unless it hangs: for the driver's compiler, and in all.
 
-    The machine may be twice as busy when a candidate runs as it was when its pace was taken.
+    The machine may be twice as busy when a candidate runs as it was when its pace was taken. A
+    limit does not count the start of a process, which is most of the pace.
     """
-    return {"build_limit": 3.0 * pace(device), "candidate_limit": 5.0 * pace(device)}
+    return {"build_limit": 2.0 * pace(device), "candidate_limit": 3.0 * pace(device)}

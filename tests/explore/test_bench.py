@@ -168,10 +168,11 @@ kernel void twice(global const float* restrict x, global volatile float* restric
 """
 
 
+@pytest.mark.sampled(2)
 def test_a_kernel_that_loops_forever_is_cut_short(falls):
     start = time.monotonic()
     goes_on(falls)
-    enough = 2 + 10 * (time.monotonic() - start)  # for a candidate that ends
+    enough = 1 + 10 * (time.monotonic() - start)  # for a candidate that ends
     assert measure(falls, twice(source=FOREVER), seconds=enough) == TimedOut(
         enough, "running it for the first time"
     )
@@ -188,6 +189,7 @@ def endless_build():
     return TWICE % f"{names}{lines}  out[i] = {total};"
 
 
+@pytest.mark.sampled(2)
 def test_a_build_that_does_not_end_has_a_limit_of_its_own(falls):
     outcome = measure(falls, twice(source=endless_build()), build_seconds=1.0)
     assert outcome == TimedOut(1.0, "building it", "--build-limit")

@@ -109,6 +109,7 @@ def test_where_no_stage_can_be_found_the_result_is_wrong_all_the_same(device, tm
     assert (row.outcome, "stage" in row.reason) == ("wrong", False)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", [PROGRAM, PAIRS], ids=lambda program: program.name)
 def test_what_right_candidates_store_is_what_is_meant(program, device):
     """Of all families: nothing that is stored is blamed for its form."""
@@ -118,7 +119,7 @@ def test_what_right_candidates_store_is_what_is_meant(program, device):
     seen = 0
     with Measurer(setup, 600.0) as measurer:
         for product in space.products:
-            for skeleton, sizes in islice(product.draws(Drawing(0)), 6):
+            for skeleton, sizes in islice(product.draws(Drawing(0)), 3):
                 candidate = Candidate(program, skeleton, tuple(sizes.items()))
                 outcome = measurer.measure(candidate)
                 assert isinstance(outcome, Measured), outcome.reason
@@ -129,7 +130,7 @@ def test_what_right_candidates_store_is_what_is_meant(program, device):
                 found = measurer.bench.ask(look, 600.0, 600.0, "")
                 assert all(isinstance(verdict, Right) for verdict in found.verdicts), found
                 seen += len(found.verdicts)
-    assert seen > 20
+    assert seen > 10
 
 
 def test_the_programs_up_to_each_value_are_those_that_make_it(device):

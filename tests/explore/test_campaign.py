@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,15 +47,26 @@ def drawn(campaign):
 
 
 @pytest.fixture(scope="module")
-def campaign(runtime, tmp_path_factory):
-    """An uninterrupted campaign of 12."""
-    return run(tmp_path_factory.mktemp("campaign") / "whole.db", 12, runtime)
+def uninterrupted(tmp_path_factory):
+    """A campaign of 12 on a device."""
+
+    @cache
+    def run_on(device):
+        return run(tmp_path_factory.mktemp("campaign") / "whole.db", 12, device)
+
+    return run_on
 
 
 @pytest.fixture(scope="module")
-def whole(device, tmp_path_factory):
+def campaign(uninterrupted, runtime):
+    """An uninterrupted campaign of 12."""
+    return uninterrupted(runtime)
+
+
+@pytest.fixture(scope="module")
+def whole(uninterrupted, device):
     """The same on one runtime, for what does not depend on it."""
-    return run(tmp_path_factory.mktemp("campaign") / "whole.db", 12, device)
+    return uninterrupted(device)
 
 
 def test_every_candidate_is_right(campaign):
@@ -186,33 +198,34 @@ def test_a_stopped_campaign_goes_on_as_if_nothing_had_been(whole, device, tmp_pa
 KILLED = f"""
 import os, signal
 from liftpy.explore.exploring import explore
+from liftpy.explore.measure import process
 from liftpy.explore.measure.measurer import Measurer
 from liftpy.language.text.program import parse
 measure, begun = Measurer.measure, []
 def killed(*request):
     begun.append(request)
-    if len(begun) == 5:
+    if len(begun) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return measure(*request)
 Measurer.measure = killed
-explore(parse({TEXT!r}), 12, 0, {{path!r}}, {{device!r}}, families={FAMILIES!r}, again=False,
+process.START = "tests.plainly"
+explore(parse({TEXT!r}), 5, 0, {{path!r}}, "intel", families={FAMILIES!r}, again=False,
         search="random")
 """
 
 
-def test_a_killed_campaign_goes_on_as_if_nothing_had_been(campaign, runtime, tmp_path):
+def test_a_killed_campaign_goes_on_as_if_nothing_had_been(whole, device, tmp_path):
     path = tmp_path / "killed.db"
-    selector = "intel" if "Intel" in runtime.platform else "pocl"
-    script = KILLED.format(path=str(path), device=selector)
+    script = KILLED.format(path=str(path))
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     }
     ended = subprocess.run([sys.executable, "-c", script], env=environment, check=False)
     assert ended.returncode == -signal.SIGKILL
-    assert [row.outcome for row in Campaign.read(path).rows] == [*4 * ["measured"], "running"]
-    resumed = run(path, 12, runtime)
-    assert resumed.counts == {"measured": 12}
-    assert drawn(resumed) == drawn(campaign)
+    assert [row.outcome for row in Campaign.read(path).rows] == ["measured", "measured", "running"]
+    resumed = run(path, 5, device)
+    assert resumed.counts == {"measured": 5}
+    assert drawn(resumed) == drawn(whole)[:5]
 
 
 def test_a_candidate_that_kills_campaigns_is_given_up(whole, device, tmp_path):
@@ -279,7 +292,7 @@ def test_each_call_is_kept_with_its_command_and_its_limits(whole, device, tmp_pa
 
 
 def test_a_candidate_whose_worker_is_killed_once_is_measured(
-    whole, device, tmp_path, processes_of_its_own
+    whole, device, tmp_path, plain_workers, processes_of_its_own
 ):
     killed: list[int] = []
 

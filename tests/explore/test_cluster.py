@@ -37,6 +37,7 @@ from liftpy.workloads import Convolution, convolution
 from tests.conftest import absent
 from tests.explore.clusters import cluster
 from tests.processes import SECONDS, started, until
+from tests.shared import in_one_process
 
 pytestmark = pytest.mark.usefixtures("derived_once", "plain_workers")
 
@@ -147,11 +148,11 @@ def test_a_killed_workers_candidate_is_given_to_another(scheduler, tmp_path):
                 killed.extend(here)
 
         with pytest.raises(DeviceRefused, match=r"(?s)have different devices.*--mixed"):
-            run(path, 12, Workers(scheduler, expected=2, patience=SECONDS))
+            run(path, 8, Workers(scheduler, expected=2, patience=SECONDS))
         assert not path.exists()
-        found = run(path, 12, both, progress)
-        assert found.counts == {"measured": 12}, [row.reason for row in found.rows]
-        assert [row.ordinal for row in found.rows] == list(range(12))
+        found = run(path, 8, both, progress)
+        assert found.counts == {"measured": 8}, [row.reason for row in found.rows]
+        assert [row.ordinal for row in found.rows] == list(range(8))
         assert sorted(outcomes) == sorted(row.id for row in found.rows)
         measured_by = {row.id: row.device for row in found.rows}
         assert set(measured_by.values()) == {intel.fingerprint, pocl.fingerprint}
@@ -167,10 +168,10 @@ def test_a_killed_workers_candidate_is_given_to_another(scheduler, tmp_path):
         assert found.device.local_memory == min(intel.local_memory, pocl.local_memory)
 
         # the campaign goes on with the worker that is left
-        longer = run(path, 14, Workers(scheduler, patience=SECONDS))
-        assert longer.rows[:12] == found.rows
-        assert longer.counts == {"measured": 14}
-        assert {row.device for row in longer.rows[12:]} == {pocl.fingerprint}
+        longer = run(path, 9, Workers(scheduler, patience=SECONDS))
+        assert longer.rows[:8] == found.rows
+        assert longer.counts == {"measured": 9}
+        assert {row.device for row in longer.rows[8:]} == {pocl.fingerprint}
 
 
 def test_without_a_scheduler_the_command_ends_when_it_has_said_so(tmp_path):
@@ -234,14 +235,14 @@ def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(scheduler, tmp
         asked = Workers(scheduler, "pocl", patience=SECONDS, note=notes.append)
 
         def kill(now):
-            if now.done == 2 and now.outcome:
+            if now.done == 1 and now.outcome:
                 only.kill()
                 only.wait()
                 site = made[-1]
                 site.workers = replace(site.workers, patience=2)  # for another, that does not come
 
         with pytest.raises(ClusterRefused, match=r"no worker at .* can measure"):
-            run(path, 6, asked, kill)
+            run(path, 4, asked, kill)
         said = "\n".join(notes)
         assert "worker intel" in said
         assert "it was started with --device intel, and the campaign needs pocl" in said
@@ -252,17 +253,18 @@ def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(scheduler, tmp
         assert any(note.endswith("lost") for note in notes)
         assert all(row.outcome in {"measured", "pending"} for row in rows(path))
         opened.enter_context(worker(scheduler, tmp_path, "pocl", "another"))
-        found = run(path, 6, Workers(scheduler, "pocl", patience=SECONDS))
-        assert found.counts == {"measured": 6}
-        whole = explore(
-            PROGRAM,
-            6,
-            0,
-            tmp_path / "here.db",
-            "pocl",
-            families=["plain", "direct"],
-            search="random",
-        )
+        found = run(path, 4, Workers(scheduler, "pocl", patience=SECONDS))
+        assert found.counts == {"measured": 4}
+        with in_one_process(tmp_path):
+            whole = explore(
+                PROGRAM,
+                4,
+                0,
+                tmp_path / "here.db",
+                "pocl",
+                families=["plain", "direct"],
+                search="random",
+            )
         assert [row.id for row in whole.rows] == [row.id for row in found.rows]
 
 

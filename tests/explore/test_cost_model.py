@@ -23,6 +23,7 @@ from liftpy.ir.types import size_bytes
 from liftpy.kernels.chain import chain
 from liftpy.language.text.program import parse
 from liftpy.workloads import Convolution, convolution
+from tests.staged import by_definition
 
 STORED = json.loads(Path(__file__).with_name("measured.json").read_text(encoding="utf-8"))
 TIMES = {tuple(row[:-1]): row[-1] for row in STORED["rows"]}
@@ -114,7 +115,8 @@ def test_the_trend_learns_what_matters(space: Space) -> None:
 
 def test_a_family_without_vectors_or_groups_has_figures_too() -> None:
     columns = convolution(Convolution(3, 13, 7, 4, (3, 1), padding=(1, 1, 0, 0)), "columns")
-    for candidate in space_of(columns, DEFAULT_DEVICE).sample(12, seed=0):
+    space = Space.whole(columns, DEFAULT_DEVICE, made=by_definition)
+    for candidate in space.sample(12, seed=0):
         assert all(math.isfinite(f) and f >= 0 for f in figures(candidate, DEFAULT_DEVICE))
 
 

@@ -79,8 +79,9 @@ def found(search: str, space: Space, fastest: str, seed: int) -> int:
     return min(trial.time_ns for trial in trials if trial.time_ns is not None)
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("fastest", ["direct", "4", "2"])
+@pytest.mark.parametrize(
+    "fastest", ["4", *(pytest.param(form, marks=pytest.mark.soak) for form in ("direct", "2"))]
+)
 def test_the_fastest_form_is_found_as_if_it_were_known(correlation, fastest):
     known = correlation.narrow({WINOGRAD if fastest.isdigit() else FAMILY: fastest})
     told = min(found("guided", known, fastest, seed) for seed in SEEDS)

@@ -24,6 +24,7 @@ from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.measurer import Allowance, Limits
 from liftpy.explore.measure.outcome import TimedOut, WrongResult
 from liftpy.rewrite.strategy import attempt, rule
+from tests.shared import in_one_process
 
 pytestmark = pytest.mark.usefixtures("plain_workers")
 
@@ -133,7 +134,9 @@ def test_a_worker_that_hangs_is_ended_with_the_limit(
     with CampaignReader.read(tmp_path / "a.db") as reader:
         assert reader.under_way() == []
     monkeypatch.undo()
-    whole = lp.explore(TWICE, 3, db=tmp_path / "a.db", device=device, search="random", again=False)
+    settings = {"db": tmp_path / "a.db", "device": device, "search": "random", "again": False}
+    with in_one_process(tmp_path):
+        whole = lp.explore(TWICE, 3, **settings)
     assert [row.outcome for row in whole.rows] == ["measured"] * 3
     assert whole.stopped == ""
 

@@ -5,6 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.measure.check import Doubt, Error, Expected, Right
@@ -22,6 +23,7 @@ from liftpy.rewrite.composition import skeletons
 from liftpy.semantics.evaluate import evaluate
 from tests.explore.pace import pace
 from tests.processes import SECONDS
+from tests.shared import in_one_process
 
 PROGRAM = parse("def sums(x: [30][17]f32) = x |> map(reduce(add, 0))")
 
@@ -36,6 +38,7 @@ def plain(program=PROGRAM):
     return Candidate(program, skeleton, ())
 
 
+@pytest.mark.sampled(2)
 def test_a_candidate_is_measured(runtime):
     made = []
     with Measurer(setup(runtime), 60.0) as measurer:
@@ -51,10 +54,10 @@ def test_a_candidate_is_measured(runtime):
         assert measurer.compiler.started == measurer.bench.started == 1
 
 
-def test_a_wrong_result_is_not_timed(device):
+def test_a_wrong_result_is_not_timed(device, tmp_path):
     (wanted,) = expected(PROGRAM, inputs(PROGRAM))
     other = Expected(wanted.points, wanted.values + np.eye(30)[7], wanted.tolerance)
-    with Measurer(setup(device, (other,)), 60.0) as measurer:
+    with in_one_process(tmp_path), Measurer(setup(device, (other,)), 60.0) as measurer:
         outcome = measurer.measure(plain())
     assert isinstance(outcome, WrongResult)
     assert outcome.where == (7,)
@@ -73,7 +76,7 @@ time.sleep(600)
 
 
 def test_the_kernels_of_a_candidate_whose_bench_hangs_are_known_and_its_compiler_stays(device):
-    made, limit = [], 2.0 * pace(device)
+    made, limit = [], 1.0 * pace(device)
     with Measurer(setup(device), limit, benching=[sys.executable, "-c", HANGS]) as measurer:
         for again in (1, 2):
             outcome = measurer.measure(plain(), on_compiled=made.append)
@@ -83,10 +86,10 @@ def test_the_kernels_of_a_candidate_whose_bench_hangs_are_known_and_its_compiler
     assert made[0].module.source == made[1].module.source
 
 
-def test_where_the_bench_is_in_doubt_the_compiler_knows_the_meaning(device):
+def test_where_the_bench_is_in_doubt_the_compiler_knows_the_meaning(device, tmp_path):
     """Square roots of negative numbers: what the program means looks unwritten."""
     roots = parse("def roots(x: [90][91]f32) = x |> map(map(v => sqrt(v)))")
-    with Measurer(setup(device, program=roots), 60.0) as measurer:
+    with in_one_process(tmp_path), Measurer(setup(device, program=roots), 60.0) as measurer:
         outcome = measurer.measure(plain(roots))
     assert isinstance(outcome, Measured), outcome.reason
     assert outcome.error < 1e-6

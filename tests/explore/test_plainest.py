@@ -95,7 +95,7 @@ def test_direct_candidates_are_measured_before_other_algorithms_are_derived(
 ):
     """An interrupted campaign goes on with the same candidates, each of them once."""
     derived, events = exploring.whole_space, []
-    program = Case((13,), 2, 2, (3,), 0).program
+    program = Case((7,), 2, 2, (2,), 0).program
 
     def whole_space(program, limits, *, made=partitions, **others):
         events.append(made)
@@ -121,7 +121,7 @@ def test_direct_candidates_are_measured_before_other_algorithms_are_derived(
 
 
 def test_a_stored_campaign_without_the_setting_has_no_direct_part(device, tmp_path):
-    program = Case((13,), 2, 2, (3,), 0).program
+    program = Case((7,), 2, 2, (2,), 0).program
     space = space_of(program, device)
     identity = identity_of(space, 1, search="guided", first=PLAIN)
     assert identity.settings["direct_first"] is None

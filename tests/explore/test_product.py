@@ -142,7 +142,7 @@ def test_partitions_and_skeletons_of_the_whole_take_turns(two):
 
 
 def test_every_draw_satisfies_what_all_stages_together_must():
-    for candidate in space_of(THREE, DEFAULT_DEVICE).sample(12, seed=2):
+    for candidate in space_of(THREE, DEFAULT_DEVICE).sample(5, seed=2):
         assert collect(candidate.skeleton, DEFAULT_DEVICE).holds(candidate.point), candidate.label
 
 
@@ -383,12 +383,12 @@ def peak(candidate) -> int:
 
 
 def test_a_memory_limit_bounds_the_peak_of_all_stages_together():
-    peaks = [peak(c) for c in space_of(THREE, DEFAULT_DEVICE).sample(60, seed=1)]
+    peaks = [peak(c) for c in space_of(THREE, DEFAULT_DEVICE).sample(20, seed=1)]
     limit = sorted(peaks)[len(peaks) // 3]
     assert max(peaks) > limit
     limited = space_of(THREE, DEFAULT_DEVICE, memory_limit=limit)
     assert 0 < limited.count() < space_of(THREE, DEFAULT_DEVICE).count()
-    within = [peak(c) for c in limited.sample(60, seed=1)]
+    within = [peak(c) for c in limited.sample(20, seed=1)]
     assert max(within) <= limit
 
 

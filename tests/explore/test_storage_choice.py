@@ -21,6 +21,7 @@ from liftpy.language.text.program import parse, show_expr
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.strategy import replay
 from liftpy.semantics.rounding import ErrorBounds
+from tests.shared import in_one_process
 
 LAYER = parse("""
     def layer(const w: [8][60]f32, x: [60]f32) =
@@ -124,7 +125,9 @@ def test_the_conversions_of_a_form_are_never_taken_for_the_identity() -> None:
 
 def test_a_campaign_chooses_storage_and_its_kernels_are_made_again(tmp_path, device) -> None:
     file = tmp_path / "c.db"
-    found = explore(LAYER, 6, db=file, device=device, storage=TYPES, fixed={"w": ["f32", "bf16"]})
+    asked = {"storage": TYPES, "fixed": {"w": ["f32", "bf16"]}}
+    with in_one_process(tmp_path):
+        found = explore(LAYER, 6, db=file, device=device, **asked)
     assert {row.outcome for row in found.rows} == {"measured"}
     by_word = {str(row.assignment["w"]): row for row in found.rows}
     assert by_word["bf16"].error > 1e-4 > by_word["f32"].error

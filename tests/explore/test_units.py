@@ -23,7 +23,7 @@ from liftpy.workloads import Convolution, convolution
 from tests.fuzz.correlations import Case
 
 LAYER = convolution(Convolution(4, 8, 8, 8, (3, 1), padding=(1, 1, 0, 0)), "layer")
-LINE = Case((13,), 3, 2, (3,), 0).program
+LINE = Case((13,), 3, 2, (2,), 0).program
 TWO = parse("""def two(xs: [6][8]f32, ys: [6]f32) =
   let score = xs |> map(reduce(add, 0)) in zip(score, ys) |> map((a, b) => a * b)""")
 #: Its lanes read a value that maps fold, which cannot be fused: every partition has two stages.

@@ -394,6 +394,7 @@ def offered(program):
     return {name for name, found in made.items() if not isinstance(found, str)} | tiles - {None}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("made", "wanted"),
     [

@@ -47,7 +47,7 @@ def test_these_are_all_of_them():
     assert {p.stem.removeprefix("light_") for p in FOLDER.glob("*.onnx")} == {*GRAPHS}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_node_has_a_program(name):
     network = lp.network(FOLDER / f"light_{name}.onnx")
@@ -69,7 +69,7 @@ def test_every_node_has_a_program(name):
     assert not alone & {"Relu", "BatchNormalization", "Sum", "Dropout"}
 
 
-@pytest.mark.parametrize("meaning", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("meaning", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_squeezenet_with_random_weights_agrees(meaning):
     """With a smaller image; `benchmarks/real_networks.py` compares all nine at full size."""
     told = script("real_networks").compare("squeezenet", seed=4, side=33, meaning=meaning)

@@ -163,6 +163,7 @@ def weighted(seed):
     return lp.network(made).joined()
 
 
+@pytest.mark.sampled(2)
 def test_a_plan_is_renewed_with_other_constants(runtime):
     first, second = weighted(3), weighted(4)
     plan = first.plan(device=runtime)

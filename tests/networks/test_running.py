@@ -138,6 +138,7 @@ def other_candidates(device, seed):
     return options
 
 
+@pytest.mark.sampled(2)
 def test_drawn_candidates_share_scratch_and_keep_packed_constants(runtime):
     network = small()
     options = other_candidates(runtime, seed=3)
