@@ -262,7 +262,7 @@ def apart(cell: Cell, within: Mapping[str, int]) -> tuple[Cell, set[int]]:
 def stride_of(access: Access, axis: str) -> int | None:
     """By how many bytes the address changes with an axis; None if that varies."""
     plain = [d.stride for d in access.digits if isinstance(d, Axis) and d.name == axis]
-    derived = any(axis in d.axes for d in access.digits if isinstance(d, Derived))
+    derived = any(axis in d.trips_of for d in access.digits if isinstance(d, Derived))
     return None if derived else sum(plain)
 
 
