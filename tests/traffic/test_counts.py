@@ -114,6 +114,12 @@ FORMS = [
     (FOLDED, "tree(steps=4, strided=no, last=item)", {"group": 16, "chunk": 2}),
     (SCALED, "tree(steps=4, strided=yes)", {"group": 13}),
     (LAYER, winograd("classes"), PRODUCTS),
+    # stores that are guarded:
+    (
+        lp.workload(small("pool/maskback")),
+        "tiled(stage1=fused, flat=no, vector=no, pad=fused, map=glb1.glb0.seq.seq.seq)",
+        {"tile0": 1, "tile1": 3},
+    ),
 ]
 
 
@@ -131,7 +137,7 @@ def modelled(candidate):
     """The counts of all work-items of each run-phase kernel."""
     found = []
     for code in codes_of(candidate):
-        reader = Reader("gid0")
+        reader = Reader("gid0", ids=code.ranges)
         reader.block(code.block, {}, [])
         items = math.prod(code.global_size)
         found.append(Counter({key: n * items for key, n in reader.counts.executed.items()}))
