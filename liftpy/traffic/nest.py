@@ -72,16 +72,16 @@ class Derived:
         >>> Derived("quotient", blocks, 28).steps({"unit", "place"})
         ((1, 28),)
         """
-        found = merged(
+        found = [
             (abs(part.stride) * stride, span)
             for part in self.parts
             for stride, span in part.steps(varying)
-        )
+        ]
         match self.kind:
             case "quotient":
-                return tuple(quotients(found, self.divisor))
+                return tuple(quotients(merged(found), self.divisor))
             case "remainder":
-                return tuple(remainders(found, self.divisor))
+                return tuple(remainders(merged(found), self.divisor))
             case "any":
                 return ((1, math.prod(span + 1 for _, span in found) - 1),)
 

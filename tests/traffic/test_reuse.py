@@ -164,6 +164,12 @@ def test_the_lines_of_an_id_that_is_decoded_are_about_those_of_its_values(
     assert wanted / 3 <= access.lines(set(varying.split()), LINE) <= 6 * wanted
 
 
+def test_an_index_of_which_only_the_axes_are_known_has_a_value_for_each_combination():
+    data = Derived("any", (axis("i", 3, 1), axis("j", 4, 1)), stride=4096)
+    assert Access("a", (data,), 4).lines({"i", "j"}, LINE) == 12
+    assert Access("a", (data,), 4).lines({"j"}, LINE) == 4
+
+
 def test_offsets_of_unrolled_accesses():
     """An unrolled loop is as many accesses at constant offsets."""
     rolled = Access("a", (axis("k", 8, 4), axis("r", 3, 4096)), 4)
