@@ -103,7 +103,8 @@ def kernel_on_gpu(code: LoopKernel, device: Device, hardware: Hardware) -> Model
     """The model of one kernel on a GPU."""
     placed = residency_of(code, device, hardware)
     names, batches, together, shares = axes_of(code, placed)
-    reader = Reader("lid0" if code.kernel.demand.groups else "gid0", code.regular)
+    first = "lid0" if code.kernel.demand.groups else "gid0"
+    reader = Reader(first, code.regular, code.ranges)
     body = side_by_side(reader.block(code.block, names, []), together)
     for axis in batches:
         body = (Loop(axis.name, axis.trips, body),)

@@ -4,19 +4,28 @@ An access touches `width` adjacent bytes of an array. Its address is an offset p
 each with a stride. The value of a digit depends on axes, the counters of loops; how many values it
 takes follows from the axes that vary. So `16 * i + j` has two digits, and so has the address of a
 window's element, `row * (h + kh)`, whose digits have equal strides and overlap.
+
+Note [Quotients]. A quotient and a remainder decode an id that numbers rows and columns. If the id
+takes adjacent values, so does the quotient, and each of its values occurs with each remainder. But
+a GPU's unit has every 132nd group: the quotient by 28 of every 132nd number takes every fourth or
+fifth value, one for each number, and the remainder adds no combinations. So a part of the numerator
+whose stride is at least the divisor remains a step of its own, unless the smaller parts fill the
+gaps between its values.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 Axes: TypeAlias = AbstractSet[str]
-Kind: TypeAlias = Literal["sum", "quotient", "remainder", "any"]
+Kind: TypeAlias = Literal["quotient", "remainder", "any"]
+Steps: TypeAlias = tuple[tuple[int, int], ...]
+"""Values as a sum: each pair is a stride, and the largest number by which it is multiplied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +37,13 @@ class Axis:
     stride: int = 1
 
     @property
-    def axes(self) -> frozenset[str]:
-        """The axes on which it depends."""
-        return frozenset({self.name}) if self.trips > 1 else frozenset()
+    def trips_of(self) -> Mapping[str, int]:
+        """The axes on which it depends, with their trips."""
+        return {self.name: self.trips} if self.trips > 1 else {}
 
-    def span(self, varying: Axes) -> int:
-        """The difference of its largest and its least value if these axes vary."""
-        return self.trips - 1 if self.name in varying else 0
+    def steps(self, varying: Axes) -> Steps:
+        """Its values while these axes vary, without its own stride."""
+        return ((1, self.trips - 1),) if self.trips > 1 and self.name in varying else ()
 
 
 @dataclass(frozen=True)
@@ -50,18 +59,74 @@ class Derived:
     stride: int = 1
 
     @cached_property
-    def axes(self) -> frozenset[str]:
-        """The axes on which it depends."""
-        return frozenset().union(*(part.axes for part in self.parts))
+    def trips_of(self) -> Mapping[str, int]:
+        """The axes on which it depends, with their trips."""
+        return {axis: trips for part in self.parts for axis, trips in part.trips_of.items()}
 
-    def span(self, varying: Axes) -> int:
-        """The difference of its largest and its least value if these axes vary."""
-        if self.kind == "any":
-            return math.prod(part.span(varying) + 1 for part in self.parts) - 1
-        whole = sum(abs(part.stride) * part.span(varying) for part in self.parts)
-        if self.kind == "quotient":
-            return whole // self.divisor
-        return min(whole, self.divisor - 1) if self.kind == "remainder" else whole
+    def steps(self, varying: Axes) -> Steps:
+        """Its values while these axes vary, without its own stride: see Note [Quotients].
+
+        >>> blocks = Axis("unit", 132), Axis("place", 6, 132)
+        >>> Derived("quotient", blocks, 28).steps({"place"})
+        ((4, 5),)
+        >>> Derived("quotient", blocks, 28).steps({"unit", "place"})
+        ((1, 28),)
+        """
+        found = [
+            (abs(part.stride) * stride, span)
+            for part in self.parts
+            for stride, span in part.steps(varying)
+        ]
+        match self.kind:
+            case "quotient":
+                return tuple(quotients(merged(found), self.divisor))
+            case "remainder":
+                return tuple(remainders(merged(found), self.divisor))
+            case "any":
+                return ((1, math.prod(span + 1 for _, span in found) - 1),)
+
+
+def merged(steps: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Values as a sum of fewer steps, in ascending order: those that leave no gap become one.
+
+    >>> [*merged([(128, 3), (1, 127), (2048, 5)])]
+    [(1, 511), (2048, 5)]
+    """
+    last, reach = 0, 0
+    for stride, span in sorted(steps):
+        if last and stride % last == 0 and stride <= last * (reach + 1):
+            reach += stride // last * span
+            continue
+        if last:
+            yield last, reach
+        last, reach = stride, span
+    if last:
+        yield last, reach
+
+
+def quotients(steps: Iterable[tuple[int, int]], divisor: int) -> Iterator[tuple[int, int]]:
+    """The quotients of values whose steps are merged: see Note [Quotients]."""
+    below = 0
+    for stride, span in steps:
+        if stride >= divisor:
+            yield stride // divisor, span
+        else:
+            below += stride * span
+    if below >= divisor:
+        yield 1, below // divisor
+
+
+def remainders(steps: Iterable[tuple[int, int]], divisor: int) -> Iterator[tuple[int, int]]:
+    """The remainders of values whose steps are merged: see Note [Quotients]."""
+    below = 0
+    for stride, span in steps:
+        below += stride * span
+        if below < divisor:
+            yield stride, span
+            continue
+        many = min(span + 1, divisor // math.gcd(divisor, stride))
+        if many > 1:
+            yield divisor // many, many - 1
 
 
 Digit: TypeAlias = Axis | Derived
@@ -84,7 +149,7 @@ class Access:
     @cached_property
     def axes(self) -> frozenset[str]:
         """The axes on which its address depends."""
-        return frozenset().union(*(digit.axes for digit in self.digits))
+        return frozenset(axis for digit in self.digits for axis in digit.trips_of)
 
     def lines(self, varying: Axes, line: int) -> int:
         """The distinct cache lines that it touches while these axes vary.
@@ -94,12 +159,7 @@ class Access:
         multiply the number of runs.
         """
         counts: dict[int, int] = {}
-        for digit in self.digits:
-            span = digit.span(varying)
-            if span and digit.stride:
-                stride = abs(digit.stride)
-                counts[stride] = counts.get(stride, 0) + span
-        for stride, span in steps(self.offsets):
+        for stride, span in (*self.steps(varying), *steps(self.offsets)):
             counts[stride] = counts.get(stride, 0) + span
         run, levels = self.width, list[tuple[int, int]]()
         for stride in sorted(counts):
@@ -114,6 +174,31 @@ class Access:
                     continue
             levels.append((stride, span))
         return -(-run // line) * math.prod(span + 1 for _, span in levels)
+
+    def steps(self, varying: Axes) -> Steps:
+        """Its addresses while these axes vary, without its offsets.
+
+        Digits that are computed from the same axes have no more values together than these have,
+        spread over the same range.
+        """
+        found: list[tuple[int, int]] = []
+        derived: dict[frozenset[str], list[tuple[int, int]]] = {}
+        trips: dict[str, int] = {}
+        for digit in self.digits:
+            moving = [(abs(digit.stride) * stride, span) for stride, span in digit.steps(varying)]
+            if isinstance(digit, Axis):
+                found += moving
+            else:
+                axes = frozenset(varying & digit.trips_of.keys())
+                derived.setdefault(axes, []).extend(moving)
+                trips |= digit.trips_of
+        for axes, moving in derived.items():
+            left = math.prod(trips[axis] for axis in axes)
+            for stride, span in sorted(moving, reverse=True):
+                some = min(span, left - 1)
+                left = -(-left // (some + 1))
+                found += [(stride * span // some, some)] if some else []
+        return tuple((stride, span) for stride, span in found if stride)
 
 
 def steps(offsets: tuple[int, ...]) -> Iterator[tuple[int, int]]:

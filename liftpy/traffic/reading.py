@@ -1,16 +1,16 @@
 """From a kernel in the loop IR to the loops, accesses and operations of one compute unit.
 
 Work-items are loops too: those of a compute unit run one after the other, dimension 0 fastest. The
-outermost dimensions are divided among the units. Guards are taken to hold, and of a choice between
-two loads, or two branches, both count.
+outermost dimensions are divided among the units. A branch counts for the ids and counters for which
+its condition holds (`liftpy.traffic.guards`). Of a choice between two loads, both count.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
 from liftpy.ir.nat import Nat, Quotient, Remainder, Var
@@ -21,6 +21,7 @@ from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     Block,
     Cell,
+    Condition,
     Dot,
     For,
     If,
@@ -31,6 +32,7 @@ from liftpy.loops.tree import (
     accesses_of,
     values_in,
 )
+from liftpy.traffic.guards import share
 from liftpy.traffic.nest import Access, Axis, Derived, Digit, Loop, Nest
 
 Names: TypeAlias = Mapping[str, tuple[Axis, ...]]
@@ -65,7 +67,9 @@ class Counts:
         default_factory=dict[tuple[int, int, int | None], float]
     )
     cells: list[Place] = field(default_factory=list[Place])
-    executed: Counter[tuple[str, bool, int]] = field(default_factory=Counter[tuple[str, bool, int]])
+    executed: dict[tuple[str, bool, int], int | Fraction] = field(
+        default_factory=dict[tuple[str, bool, int], "int | Fraction"]
+    )
 
     @property
     def moved(self) -> float:
@@ -116,7 +120,7 @@ def work_of(code: LoopKernel, units: int) -> Work:
         for d in range(3):
             group = (replace(a, stride=a.stride * code.local_size[d]) for a in names[f"wid{d}"])
             names[f"gid{d}"] = (*group, *names[f"lid{d}"])
-    reader = Reader(dims[-1][0], code.regular)
+    reader = Reader(dims[-1][0], code.regular, code.ranges)
     body = reader.block(code.block, names, [(name, trips[name]) for name, _ in dims])
     for name, _ in reversed(dims):
         body = (Loop(name, trips[name], body),) if trips[name] > 1 else body
@@ -137,14 +141,16 @@ class Straight:
 class Reader:
     """Reads statements; `first` is the axis of work-items that are adjacent.
 
-    A loop whose counter is in `regular` stands for its iterations, one after the other
-    (`liftpy.loops.regular`).
+    `ids` has the number of values of each id. A loop whose counter is in `regular` stands for its
+    iterations, one after the other (`liftpy.loops.regular`).
     """
 
     first: str
     regular: frozenset[str] = frozenset()
+    ids: Mapping[str, int] = field(default_factory=dict[str, int])
     counts: Counts = field(default_factory=Counts)
     loops: tuple[For, ...] = ()
+    branches: tuple[tuple[Condition, bool], ...] = ()
 
     def block(
         self, block: Block, names: Names, around: Sequence[tuple[str, int]]
@@ -164,15 +170,19 @@ class Reader:
         made: Straight,
     ) -> None:
         """Adds the findings of a block in the regular loops `within`, counters with their trips."""
-        times, each = math.prod(trips for _, trips in around), math.prod(within.values())
+        part = share(self.branches, self.ids, self.loops) if self.branches else 1
+        times, each = part * math.prod(trips for _, trips in around), math.prod(within.values())
         for s in block:
             if isinstance(s, For) and s.counter in self.regular:
                 self.straight(s.body, names, around, {**within, s.counter: s.bound}, made)
             elif isinstance(s, For):
                 made.parts.append(self.loop(s, names, around))
             elif isinstance(s, If):
-                for inner in (s.then, s.otherwise):
+                outside = self.branches
+                for inner, holds in ((s.then, True), (s.otherwise, False)):
+                    self.branches = (*outside, (s.condition, holds))
                     made.parts += self.block(inner, names, around)
+                self.branches = outside
             elif isinstance(s, Let | Store):
                 self.operations(s.value, times * each)
                 for cell, stores in accesses_of(s):
@@ -186,10 +196,12 @@ class Reader:
                     new = tuple(sorted(shifts if stores else shifts - seen))
                     if not stores:  # the code loads again what it has stored
                         seen |= shifts
-                    self.counts.executed[cell.memory.space, stores, cell.width] += times * many
+                    key = cell.memory.space, stores, cell.width
+                    known = self.counts.executed
+                    known[key] = known.get(key, 0) + times * many
                     past = isinstance(s, Store) and s.nontemporal and stores
                     access = access_of(first, names, stores=stores, past=past)
-                    self.load(access, first, around, new, many)
+                    self.load(access, first, around, new, many * part)
                     size = size_bytes(cell.type).value({})
                     made.accesses.setdefault(access, set()).update(size * k for k in new)
 
@@ -209,7 +221,7 @@ class Reader:
         self.loops = self.loops[:-1]
         return Loop(axis, trips, body)
 
-    def operations(self, value: Value, times: int) -> None:
+    def operations(self, value: Value, times: int | Fraction) -> None:
         """Counts the operations of an expression; a product that is added is part of the sum."""
         fused: set[int] = set()
         for part in values_in(value):
@@ -220,7 +232,7 @@ class Reader:
                 width = part.parts[0].width if isinstance(part, Dot) else part.width
                 slots = OPERATORS[part.op].cost if isinstance(part, Operate) else 1
                 known = self.counts.operations
-                known[width] = known.get(width, 0) + slots * times
+                known[width] = known.get(width, 0) + float(slots * times)
 
     def load(
         self,
@@ -228,7 +240,7 @@ class Reader:
         cell: Cell,
         around: Sequence[tuple[str, int]],
         shifts: tuple[int, ...],
-        many: int,
+        many: int | Fraction,
     ) -> None:
         """Counts the executions of `many` loads or stores, of the same cell up to `shifts`.
 
@@ -240,9 +252,9 @@ class Reader:
         inside = around if access.stores else around[:depth]
         times = math.prod(trips for _, trips in inside)
         key = cell.width, size_bytes(cell.type).value({}), stride_of(access, self.first)
-        self.counts.loads[key] = self.counts.loads.get(key, 0) + times * many
-        each = times * many // len(shifts)
-        self.counts.cells.append(Place(cell, shifts, access.stores, self.loops, each))
+        self.counts.loads[key] = self.counts.loads.get(key, 0) + float(times * many)
+        each = times * many / len(shifts)
+        self.counts.cells.append(Place(cell, shifts, access.stores, self.loops, float(each)))
 
 
 def apart(cell: Cell, within: Mapping[str, int]) -> tuple[Cell, set[int]]:
@@ -262,7 +274,7 @@ def apart(cell: Cell, within: Mapping[str, int]) -> tuple[Cell, set[int]]:
 def stride_of(access: Access, axis: str) -> int | None:
     """By how many bytes the address changes with an axis; None if that varies."""
     plain = [d.stride for d in access.digits if isinstance(d, Axis) and d.name == axis]
-    derived = any(axis in d.axes for d in access.digits if isinstance(d, Derived))
+    derived = any(axis in d.trips_of for d in access.digits if isinstance(d, Derived))
     return None if derived else sum(plain)
 
 

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.tree import Block, Cell, For, If, Select, Value
+from liftpy.loops.tree import Block, Cell, For, Select, Value
 from liftpy.semantics.operations import DTYPES
 from tests.loops.interpret import Machine
 
 Array: TypeAlias = NDArray[Any]
 Executed: TypeAlias = Counter[tuple[str, bool, int]]
 
-GUARDS = "guards hold, and what stands in place of a guarded load or branch is computed too"
+GUARDS = "guards of loads hold, and what stands in place of a guarded load is computed too"
 SHARES = "work-items share the iterations of a loop over ids evenly, rounded up"
 ONCE = "a block loads equal cells once"
 ASSUMED = frozenset({GUARDS, SHARES, ONCE})
@@ -54,9 +54,6 @@ class Counting(Machine):
                 for k in range(0, s.bound, s.step):
                     self.at[s.counter] = self.at[s.first] + k
                     self.block(s.body, who)
-            elif GUARDS in self.assumed and isinstance(s, If):
-                self.block(s.then, who)
-                self.block(s.otherwise, who)
             else:
                 super().block(Block((s,)), who)
         self.seen = outside

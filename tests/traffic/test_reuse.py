@@ -1,6 +1,8 @@
 """Traffic of loop nests: against a simulated cache, and against the formulas of slicing."""
 
+import math
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -116,6 +118,56 @@ def test_an_index_that_is_divided():
     nest = (Loop("g", 112, (Access("a", decoded, 64),)),)
     assert Reuse(nest, LINE).fetched(1 << 20) == simulated(nest, 1 << 20) == {"a": 112}
     assert Access("a", decoded, 4).lines({"g"}, LINE) == 112
+
+
+def decoded(group, units, places, row, pixel, pitch):
+    """An access of `pixel` bytes at the row and the column that an id numbers, and its axes."""
+    axes = axis("lid", group, 1), axis("unit", units, group), axis("place", places, group * units)
+    digits = Derived("quotient", axes, row, pitch), Derived("remainder", axes, row, pixel)
+    return Access("a", digits, min(pixel, LINE)), axes
+
+
+def lines_one_by_one(access, axes, varying):
+    varied = (range(a.trips) if a.name in varying else (0,) for a in axes)
+    found = set()
+    for counters in product(*varied):
+        at = dict(zip((a.name for a in axes), counters, strict=True))
+        first = sum(digit.stride * value(digit, at) for digit in access.digits)
+        found |= set(range(first // LINE, (first + access.width - 1) // LINE + 1))
+    return len(found)
+
+
+def test_a_unit_of_a_gpu_has_every_nth_group():
+    """The six groups of a unit compute six tiles of an image: not all that lie between them."""
+    tiles, axes = decoded(1, 132, 6, 28, 2048, 229376)
+    for varying in ({"place"}, {"unit"}, {"unit", "place"}):
+        wanted = lines_one_by_one(tiles, axes, varying)
+        assert wanted == math.prod(a.trips for a in axes if a.name in varying)
+        assert wanted <= tiles.lines(varying, LINE) <= 1.1 * wanted
+
+
+@given(
+    st.sampled_from([1, 4, 16]),
+    st.integers(2, 40),
+    st.integers(2, 8),
+    st.integers(2, 60),
+    st.sampled_from([4, 16, 64, 256]),
+    st.sampled_from([0, 48, 16384]),
+    st.sampled_from(["place", "lid place", "lid unit", "lid unit place"]),
+)
+@settings(max_examples=100, deadline=None)
+def test_the_lines_of_an_id_that_is_decoded_are_about_those_of_its_values(
+    group, units, places, row, pixel, gap, varying
+):
+    access, axes = decoded(group, units, places, row, pixel, row * pixel + gap)
+    wanted = lines_one_by_one(access, axes, set(varying.split()))
+    assert wanted / 3 <= access.lines(set(varying.split()), LINE) <= 6 * wanted
+
+
+def test_an_index_of_which_only_the_axes_are_known_has_a_value_for_each_combination():
+    data = Derived("any", (axis("i", 3, 1), axis("j", 4, 1)), stride=4096)
+    assert Access("a", (data,), 4).lines({"i", "j"}, LINE) == 12
+    assert Access("a", (data,), 4).lines({"j"}, LINE) == 4
 
 
 def test_offsets_of_unrolled_accesses():
