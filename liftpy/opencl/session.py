@@ -7,6 +7,7 @@ object that runs it (liftpy/opencl/loaded.py).
 from __future__ import annotations
 
 import math
+import threading
 import time
 import warnings
 import weakref
@@ -23,6 +24,9 @@ from liftpy.opencl.driver import OpenDevice, cl, reason, refusal
 from liftpy.opencl.kernel import Binary, Launch, Module
 from liftpy.opencl.launching import Launcher
 from liftpy.opencl.loaded import Loaded
+
+WARNED = threading.Lock()
+"""`warnings.catch_warnings` restores the filters of the whole process, so one thread at a time."""
 
 BUILD_OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable", "-cl-no-signed-zeros")
 """The build options of a kernel, on every device, unless others are given.
@@ -170,7 +174,7 @@ class Session:
 
     def _finish(self, program: Any) -> None:
         """Have the driver build a program; its warnings are in the log."""
-        with warnings.catch_warnings():
+        with WARNED, warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)
             program.build(" ".join(self.options).encode(), [self._open.handle])
 

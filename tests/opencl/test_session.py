@@ -1,5 +1,7 @@
 """What is built, and what is refused before and after it is built."""
 
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,6 +40,17 @@ def test_a_warning_of_the_driver_is_no_failure(session):
     source = "#warning careful\n" + COPY % "int unused; out[i] = x[i];"
     with session.load(single(source)) as loaded:
         np.testing.assert_array_equal(loaded.run({"x": X}), X)
+
+
+def test_threads_that_build_at_the_same_time_leave_the_filters_of_warnings_alone(session):
+    def build(k):
+        session.load(single(f"#warning {k}\n" + COPY % f"out[i] = x[i] + {k};")).close()
+
+    before = [*warnings.filters]
+    with ThreadPoolExecutor(4) as threads:
+        for built in threads.map(build, range(12)):
+            assert built is None
+    assert warnings.filters == before
 
 
 def test_a_launch_of_a_kernel_that_is_not_there_is_our_defect(session):
