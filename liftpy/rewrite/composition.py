@@ -95,12 +95,15 @@ def stage_skeletons(
 def skeletons_with(
     partition: Partition, stage: Stage, families: Iterable[str], fits: Callable[[Choices], bool]
 ) -> Iterator[Skeleton]:
-    """Those of `stage_skeletons` whose choices fit, each derived when it is reached."""
+    """Those of `stage_skeletons` whose choices fit, each derived when it is reached.
+
+    They are the same ones because all choices of a form can be derived, or none (`Form.choices`).
+    """
     for family in families:
         for choices in filter(fits, every_choice(stage, family)):
             made = derived_alone(stage.key, family, choices, Derived(stage.canonical))
             if made is None:
-                break  # as in `skeletons_of`
+                break
             yield of_stage(made, partition, stage)
 
 

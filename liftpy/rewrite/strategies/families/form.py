@@ -21,7 +21,10 @@ class Form(Protocol):
     """The shape that a family found in a stage, from which its choices and sizes follow."""
 
     def choices(self) -> Iterator[Choices]:
-        """The structural choices; each combination is a skeleton."""
+        """The structural choices; each combination is a skeleton.
+
+        If one cannot be derived, the family does not apply to the stage, and none should be.
+        """
         ...
 
     def inside(self, memory: str, /) -> Iterator[Choices]:

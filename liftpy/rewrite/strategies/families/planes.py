@@ -139,7 +139,12 @@ def form_of(program: Program, part: Expr) -> Planes | str:
     whole = in_planes(0)(part)
     if not kept:
         return "its maps and folds cannot be exchanged"
-    windows = isinstance(whole, Success) and is_windows(at(whole.expr, (SOURCE,)))
+    windows = (
+        isinstance(whole, Success)
+        and is_windows(at(whole.expr, (SOURCE,)))
+        # Windows of a value with a name, which a `let` binds, have no place where they are stored.
+        and isinstance(seq(planes(0), store_padding("windows"))(program.body.body), Success)
+    )
     lanes = in_planes(kept[0], var("v", 2, MAX_LANES))(part)
     vectors = isinstance(lanes, Success) and not lanes_store(lanes.expr)
     length = longest(array_type(innermost))
