@@ -41,6 +41,7 @@ def complained_of(start: int, count: int) -> list[int]:
     tally = judge.read(child.stdout)
     assert tally.outcomes["wrong"] == tally.outcomes["crashed"] == 0, tally.failures
     assert {*tally.outcomes} <= {"right", *judge.OF_ANY}, tally.failures
+    assert tally.outcomes["right"] > count // 2 - 1, tally.outcomes
     said = oclgrind_complaints(child.stderr)
     if len(said) < int(CHECKS["OCLGRIND_MAX_ERRORS"]):  # a kernel's name begins with its seed
         return sorted({int(s) for line in said for s in re.findall(r"\(s(\d+)_", line)})
