@@ -26,7 +26,8 @@ from liftpy.opencl.launching import Launcher
 from liftpy.opencl.loaded import Loaded
 
 WARNED = threading.Lock()
-"""`warnings.catch_warnings` restores the filters of the whole process, so one thread at a time."""
+"""Held during a build: `warnings.catch_warnings` changes and restores the filters of the whole
+process, so only one thread may be in it."""
 
 BUILD_OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable", "-cl-no-signed-zeros")
 """The build options of a kernel, on every device, unless others are given.

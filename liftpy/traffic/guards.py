@@ -24,8 +24,9 @@ def share(
     """The part of the ids and the counters of `loops` for which conditions hold, or fail.
 
     `ids` has the number of values of each id. The part is exact for at most `MOST` combinations of
-    the ids and counters that the conditions mention. It is 1 for more of them, for conditions on
-    data, and for those on two ids of which one depends on the other.
+    the ids and counters that the conditions mention. It is 1 (of an `else` branch, too) for more
+    combinations, for conditions on data, and for conditions on two ids of which one depends on the
+    other.
 
     >>> from liftpy.ir.nat import var
     >>> from liftpy.loops.tree import Block, RangeTest
