@@ -161,7 +161,7 @@ def test_the_lines_of_an_id_that_is_decoded_are_about_those_of_its_values(
 ):
     access, axes = decoded(group, units, places, row, pixel, row * pixel + gap)
     wanted = lines_one_by_one(access, axes, set(varying.split()))
-    assert wanted / 3 <= access.lines(set(varying.split()), LINE) <= 6 * wanted
+    assert wanted / 4 <= access.lines(set(varying.split()), LINE) <= 6 * wanted
 
 
 def test_an_index_of_which_only_the_axes_are_known_has_a_value_for_each_combination():
