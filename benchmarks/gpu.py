@@ -9,10 +9,11 @@ all nine layers are timed.
 
 Each case starts with a campaign of liftpy with the default search, which is stored in `--out`; a
 later run resumes it, and `--skip-search` uses it as it is. Then the fastest candidate and PyTorch's
-function, images in both memory layouts, take turns, in a new random order in each round. Cases that
-stream an array have a copy of that array by PyTorch, too. If the fastest candidate uses F(m, r)
-(Winograd's algorithm), the fastest one that does not is timed, too. Convolutions have a bias, all
-compute in float32 without TF32, and all results are compared with the program's meaning in float64.
+function take turns, in a new random order in each round; with images, PyTorch's function runs in
+both memory layouts. If a case streams an array, PyTorch's copy of that array is timed, too. If the
+fastest candidate uses F(m, r) (Winograd's algorithm), the fastest one that does not is timed, too.
+Convolutions have a bias, all compute in float32 without TF32, and all results are compared with the
+program's meaning in float64.
 
 Times are those of 20 runs that are enqueued together, divided by 20 (fewer runs if they would take
 over 0.1 s). liftpy's device time is the sum of the events of its kernels; PyTorch's is that of a

@@ -307,7 +307,9 @@ def asked_by_memory_limit(cut: Chain, memory_limit: int | None, around: Around) 
 
 
 def alternatives(size: Nat) -> Iterator[Nat]:
-    """The sizes of which one is the largest: conditions have no formula for a maximum.
+    """The arguments of a maximum; a size that is none, itself.
+
+    Conditions have no formula for a maximum. It is at most a limit if each argument is.
 
     >>> from liftpy.ir.nat import greatest, var
     >>> print(*alternatives(greatest(var("kappa") * 2, var("v"))), sep=", ")

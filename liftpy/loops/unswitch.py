@@ -10,8 +10,8 @@ versions compute the same values in the same order. The first of three ways that
 
       if (all tests hold) { the loop, nothing guarded } else { the loop as it was }
 
-  If the loop contains no other, some guards may depend on its counter: the iterations of the first
-  version are then split as follows.
+  A loop without loops inside may also have guards that depend on its counter. Then only the other
+  guards are tested in front of it, and its first version is split as in the next way.
 
 - *Iterations apart* (index set splitting: U. Banerjee, 1979). What a guard needs depends only on
   the counter, so it holds from one number to another: three loops, the middle one without it,

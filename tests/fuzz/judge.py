@@ -550,7 +550,7 @@ def interpret_here(start: int, count: int, kind: str = "any") -> Tally:
 def tallied(
     seeds: Sequence[int], device: Device, session: Session | None, kind: str, *, one: bool
 ) -> Tally:
-    """Outcomes and failures of programs; of each kind that is no OF_ANY, two are made small."""
+    """Outcomes and failures of programs; two of each kind are made small, but none of OF_ANY."""
     tally, measured = Tally(), set[int]()
     for verdict in judged(seeds, device, session, kind, one=one):
         if verdict.drawn and verdict.outcome in {"right", OPTIMIZER}:

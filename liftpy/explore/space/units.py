@@ -79,9 +79,9 @@ def units_settled(
     families: Sequence[str],
     memory_limit: int | None = None,
 ) -> Iterator[Member | Product]:
-    """`units_of` those partitions whose words agree with the settings.
+    """The units of those partitions whose words agree with the settings.
 
-    Only with the families in the settings, where they name one for each stage.
+    If the settings name a family for each stage of a partition, only these families lower it.
     """
     agreeing = (form for form in forms if agrees(settings, form.words))
     for named, group in itertools.groupby(agreeing, lambda form: stage_families(form, settings)):
