@@ -98,9 +98,13 @@ class Stepping(Viewing):
         if width == 1:
             self.put(Assign(dest[ZERO], value[ZERO]))
             return
-        lane = f"store{width}"
+        # What the elements store in turn has another variable, or it would take this one's lanes.
+        lane = f"store{width}" + "_" * self.storing
         index = var(lane, 0, width - 1)
-        self.put(Assign(dest[index], value[index], lane, width, self.nontemporal))
+        self.storing += 1
+        element = value[index]
+        self.storing -= 1
+        self.put(Assign(dest[index], element, lane, width, self.nontemporal))
 
     def loop(
         self,

@@ -85,6 +85,7 @@ class Viewing:
     ids: set[str] = field(default_factory=set)
     uneven: int = 0
     nontemporal: bool = False
+    storing: int = 0  # vectors whose elements are being computed
     views: dict[tuple[int, ...], tuple[Expr, list[Value], Value]] = field(default_factory=dict)
     traits: dict[int, Traits] = field(default_factory=dict)
     folds: dict[int, tuple[ReduceVec, int]] = field(default_factory=dict)

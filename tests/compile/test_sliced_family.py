@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.errors import TypeRefused
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
@@ -15,7 +16,8 @@ from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate, compile_program
-from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
+from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of, sliced
+from liftpy.rewrite.strategies.lanes import STORED_BY_LANE
 from liftpy.workloads import Convolution, convolution, workload
 from tests.batch import results
 from tests.loops.interpreted import interpreted
@@ -135,3 +137,20 @@ def test_sets_of_one_dimension_keep_the_order_of_a_reduction() -> None:
         for k in range(8):
             want = want * 0.5 + np.outer(a[:, k], b[:, k])
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_terms_that_are_folds_are_not_summed_in_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sums would differ by lane, and so have to be stored; they never take another's lanes."""
+    program = parse("""
+        def p(xs: [6][4]f32, const ws: [8][4]f32) =
+          xs |> map(x => ws |> map(w =>
+            zip(x, w) |> map((a, b) => a - b) |> split(2) |> map(reduce(add, 0)) |> reduce(add, 0)
+          ))
+    """)
+    assert skeletons_of(FAMILIES["sliced"], program) == f"sliced: {STORED_BY_LANE.reason}"
+    monkeypatch.setattr(sliced, "lanes_store", lambda expr: False)
+    made = skeletons_of(FAMILIES["sliced"], program)
+    assert not isinstance(made, str)
+    sizes = {"kappa": 4, "sigma": 1, "v": 2, "chunk": 1, "turns": 1}
+    with pytest.raises(TypeRefused, match="a function of vector lanes needs a stored value"):
+        compile_candidate(made[0], sizes)

@@ -17,6 +17,7 @@ from liftpy.rewrite.strategies.families.common import with_epilogues
 from liftpy.rewrite.strategies.families.direct import Direct, DirectBlock
 from liftpy.rewrite.strategies.families.direct import match as blocks_of
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.lanes import STORED_BY_LANE, lanes_store
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import body_of, outer_reductions
 from liftpy.rewrite.strategies.sliced import (
@@ -26,7 +27,7 @@ from liftpy.rewrite.strategies.sliced import (
     innermost_length,
     sliced_blocks,
 )
-from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, seq
+from liftpy.rewrite.strategy import Failure, Result, Strategy, Success, at_path, identity, seq
 
 KEPT, SHARED = "kept", "shared"
 PADS = ("fused", "copy")
@@ -118,7 +119,10 @@ def sets_of_block(chunk: NatLike) -> Strategy:
 
 
 def match(program: Program) -> Sliced | str:
-    """The blocks of `direct`, if their reductions can be cut into sets."""
+    """The blocks of `direct`, if their reductions can be cut into sets.
+
+    The terms may not be folds: a set is reduced in vectors, whose lanes would store them.
+    """
     form = blocks_of(program)
     if isinstance(form, str):
         return form
@@ -128,10 +132,18 @@ def match(program: Program) -> Sliced | str:
     if isinstance(cut, Failure):
         return "the reductions cannot be cut into sets"
     one = var("kappa", 1), var("sigma", 1), var("v", 1)
-    shared = sliced_blocks(
-        program.constants, one, level="glb", stationary=INNER, turns=var("turns", 1), shared=True
-    )(cut.expr)
-    sets = (KEPT,) if isinstance(shared, Failure) else (KEPT, SHARED)
+    shared, kept = (
+        sliced_blocks(
+            program.constants, one, level="glb", stationary=INNER, turns=var("turns", 1), shared=way
+        )
+        for way in (True, False)
+    )
+    made = shared(cut.expr)
+    sets = (KEPT,) if isinstance(made, Failure) else (KEPT, SHARED)
+    if isinstance(made, Failure):
+        made = kept(cut.expr)
+    if isinstance(made, Success) and lanes_store(made.expr):
+        return STORED_BY_LANE.reason
     return Sliced(form, tuple(lengths), sets)
 
 
