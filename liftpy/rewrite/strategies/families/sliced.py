@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import NatLike, var
@@ -132,16 +133,12 @@ def match(program: Program) -> Sliced | str:
     if isinstance(cut, Failure):
         return "the reductions cannot be cut into sets"
     one = var("kappa", 1), var("sigma", 1), var("v", 1)
-    shared, kept = (
-        sliced_blocks(
-            program.constants, one, level="glb", stationary=INNER, turns=var("turns", 1), shared=way
-        )
-        for way in (True, False)
+    blocks = partial(
+        sliced_blocks, program.constants, one, level="glb", stationary=INNER, turns=var("turns", 1)
     )
-    made = shared(cut.expr)
-    sets = (KEPT,) if isinstance(made, Failure) else (KEPT, SHARED)
+    sets, made = (KEPT, SHARED), blocks(shared=True)(cut.expr)
     if isinstance(made, Failure):
-        made = kept(cut.expr)
+        sets, made = (KEPT,), blocks(shared=False)(cut.expr)
     if isinstance(made, Success) and lanes_store(made.expr):
         return STORED_BY_LANE.reason
     return Sliced(form, tuple(lengths), sets)
