@@ -11,8 +11,11 @@ from liftpy.explore.measure.messages import Compile, Compiled
 from liftpy.explore.measure.serving import serve
 from liftpy.opencl.kernel import Buffer
 
-MORE = 900 << 20
-"""The bytes of a buffer that alone exceeds the limit of test_trust.py on a worker's memory."""
+ROOM = 150 << 20
+"""Bytes that a bench may hold beyond those of its first candidate."""
+
+MORE = 2 * ROOM
+"""The bytes of a buffer that no bench may hold; to touch them takes little of a time limit."""
 
 HEAD = "restrict output) {"
 """The kernel that writes the result has this at the end of its head."""

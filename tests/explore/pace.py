@@ -1,4 +1,4 @@
-"""How fast this machine is now: what limits of seconds are multiples of.
+"""How fast this machine is now, and what a bench holds: limits are multiples of these.
 
 A limit that a candidate has to keep on one machine ends it on another that is slower, or busy.
 """
@@ -6,30 +6,48 @@ A limit that a candidate has to keep on one machine ends it on another that is s
 import math
 import time
 from functools import cache
+from typing import NamedTuple
+
+import psutil
 
 from liftpy.explore.measure.measurer import BENCH
 from liftpy.explore.measure.messages import Measure, Setup
 from liftpy.explore.measure.outcome import Measured
 from liftpy.explore.measure.process import Worker
+from tests.explore.misbehaving import ROOM
 from tests.explore.test_bench import ALL, GIVEN, twice
-from tests.processes import SECONDS
+from tests.processes import SECONDS, started
+
+
+class Bench(NamedTuple):
+    """A bench that has measured one candidate: whole seconds since its start, and its bytes."""
+
+    seconds: int
+    held: int
 
 
 @cache
-def pace(device):
-    """Whole seconds from the start of a bench to the outcome of its first candidate, at least 1.
+def first(device):
+    """A new bench's first candidate.
 
-    It imports, opens the device, builds a kernel, checks and times it. What a candidate takes once
-    a bench is there is a small part of that.
+    The bench imports, opens the device, builds a kernel, checks and times it. What a candidate
+    takes once a bench is there is a small part of that.
     """
     worker = Worker("measures", BENCH, Setup("", device, GIVEN, (ALL,)))
     begun = time.monotonic()
     try:
         found = worker.ask(Measure(twice(), None, SECONDS), SECONDS, SECONDS, "measuring it")
         assert isinstance(found, Measured), found
+        seconds = math.ceil(time.monotonic() - begun)
+        held = max(started(BENCH), key=psutil.Process.create_time).memory_info().rss
     finally:
         worker.kill()
-    return math.ceil(time.monotonic() - begun)
+    return Bench(seconds, held)
+
+
+def pace(device):
+    """Whole seconds from the start of a bench to the outcome of its first candidate, at least 1."""
+    return first(device).seconds
 
 
 def limits(device):
@@ -38,4 +56,9 @@ def limits(device):
     The machine may be twice as busy when a candidate runs as it was when its pace was taken. A
     limit does not count the start of a process, which is most of the pace.
     """
-    return {"build_limit": 2.0 * pace(device), "candidate_limit": 3.0 * pace(device)}
+    return {"build_limit": 2.0 * pace(device), "candidate_limit": 3.0 * pace(device) + 1.0}
+
+
+def ceiling(device):
+    """Bytes that a bench may hold: `ROOM` more than with its first candidate."""
+    return first(device).held + ROOM

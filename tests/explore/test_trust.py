@@ -16,7 +16,7 @@ from liftpy.explore.measure.measurer import BENCH, Measurer
 from liftpy.explore.space.candidate import program_text
 from tests.explore.killing import TINY as PROGRAM
 from tests.explore.misbehaving import command
-from tests.explore.pace import limits
+from tests.explore.pace import ceiling, limits
 from tests.explore.spaces import places
 from tests.processes import started
 
@@ -60,7 +60,7 @@ def misbehave(monkeypatch, runtime, tmp_path):
 
         @functools.wraps(start)
         def init(self, *args, **kwargs):
-            start(self, *args, **kwargs, compiling=compiling, ceiling=850 << 20)
+            start(self, *args, **kwargs, compiling=compiling, ceiling=ceiling(runtime))
             made.append(self)
 
         monkeypatch.setattr(Measurer, "__init__", init)
