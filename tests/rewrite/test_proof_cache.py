@@ -158,6 +158,13 @@ def test_a_covered_proof_cannot_be_used_after_a_change(monkeypatch):
     assert is_recorded(law)
 
 
+def test_the_cache_holds_the_files_as_they_are():
+    """Else each process that applies rules parses them all, for most of a second."""
+    files = proof_cache.proof_cache()["files"]
+    unlike = [name for name, known in files.items() if proof_cache.hash_of_file(name) != known]
+    assert not unlike, "`liftpy prove --record` records them"
+
+
 def test_what_says_on_what_proofs_rest_is_noted_too():
     """Else another `BEYOND` or `ROOTS` would be seen at the next change of any other file only."""
     assert {"liftpy.rewrite.proof_cache", "liftpy.rewrite.sources"} <= proof_cache.proof_cache()[
