@@ -10,6 +10,7 @@ import pytest
 
 import liftpy
 from liftpy.cli.application import COMMANDS
+from tests.trees import imports, trees
 
 ROOT = Path(liftpy.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in ROOT.rglob("*.py")}
@@ -38,8 +39,8 @@ REGISTERED = ("rewrite/rules/", "rewrite/strategies/families/", "explore/search/
 
 def imported():
     """Every module that a module imports, with the names imported from it, once per importer."""
-    for text in MODULES.values():
-        for node in ast.walk(ast.parse(text)):
+    for nodes in imports().values():
+        for node in nodes:
             if isinstance(node, ast.ImportFrom):
                 yield from {f"{node.module}.{a.name}" for a in node.names} | {str(node.module)}
 
@@ -48,9 +49,9 @@ def dotted(name):
     return ".".join(("liftpy", *Path(name).with_suffix("").parts)).removesuffix(".__init__")
 
 
-def needs(text, modules):
+def needs(nodes, modules):
     """The modules that a module imports: anywhere in it, for type checkers only, or by name."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         match node:
             case ast.ImportFrom(module=str(source)):
                 full = {f"{source}.{a.name}" for a in node.names}
@@ -85,8 +86,8 @@ def test_there_are_no_import_cycles():
 
     import-linter sees rooms and those modules that its contracts name; this sees all modules.
     """
-    texts = {dotted(name): text for name, text in MODULES.items()}
-    graph = {name: set(needs(text, texts.keys())) for name, text in texts.items()}
+    nodes = {dotted(name): found for name, found in imports().items()}
+    graph = {name: set(needs(found, nodes.keys())) for name, found in nodes.items()}
     graph["liftpy.cli.application"] |= {f"liftpy.cli.{module}" for module, _ in COMMANDS.values()}
     assert len(graph["liftpy"]) > 20, "what only type checkers see is not read"
     assert "liftpy.explore.report.page" in graph["liftpy.explore.report.tables"]
@@ -105,7 +106,8 @@ def test_a_cycle_through_type_checking_is_detected():
     first = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from liftpy.b import B\n"
     second = "def f():\n    from liftpy import a\n"
     modules = {"liftpy.a": first, "liftpy.b": second}
-    graph = {name: set(needs(text, modules.keys())) for name, text in modules.items()}
+    nodes = {name: ast.walk(ast.parse(text)) for name, text in modules.items()}
+    graph = {name: set(needs(found, modules.keys())) for name, found in nodes.items()}
     with pytest.raises(CycleError):
         TopologicalSorter(graph).prepare()
 
@@ -113,8 +115,8 @@ def test_a_cycle_through_type_checking_is_detected():
 def test_a_class_name_occurs_at_most_twice():
     """A reader who meets a name, in a message or a search, finds few classes of it."""
     homes = defaultdict(list)
-    for name, text in MODULES.items():
-        for node in ast.parse(text).body:
+    for name, tree in trees().items():
+        for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(name)
     assert {name: found for name, found in homes.items() if len(found) > 2} == {}

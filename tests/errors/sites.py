@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import liftpy
 from liftpy import errors
 from liftpy.errors import LiftError
-
-PACKAGE = Path(liftpy.__file__).parent
+from tests.trees import PACKAGE, trees
 
 #: The exceptions that a user is told of.
 REFUSALS = {
@@ -30,15 +28,6 @@ BUILTIN = {
     for name, value in vars(builtins).items()
     if isinstance(value, type) and issubclass(value, BaseException)
 }
-
-
-@cache
-def trees() -> dict[str, ast.Module]:
-    """Each file of liftpy, parsed: not before it is asked for, which most workers do not."""
-    return {
-        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted(PACKAGE.rglob("*.py"))
-    }
 
 
 @cache
@@ -103,9 +92,10 @@ def makes_an_error(node: ast.AST) -> bool:
 
 def inside(node: ast.AST) -> Iterator[ast.AST]:
     """The children of a node that are statements or contain some; expressions contain none."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
-            yield child
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        children = getattr(node, name, ())
+        if isinstance(children, list):  # the body of a lambda, or of a conditional expression
+            yield from children
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:

@@ -7,6 +7,7 @@ import json
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,6 @@ from liftpy.rewrite.proof_cache import (
     BEYOND,
     Grounds,
     is_recorded,
-    package_folder,
     recorded,
     text_of,
     written,
@@ -28,14 +28,17 @@ from liftpy.semantics import prove as proving
 from liftpy.semantics.proof_recording import record
 from liftpy.semantics.verdict import Proved
 from tests.rewrite.fixtures import sections
+from tests.trees import trees
 
 
 def modules():
     """The name of every module of the package."""
-    folder = package_folder()
-    for file in sorted(folder.rglob("*.py")):
-        parts = file.relative_to(folder.parent).with_suffix("").parts
-        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return map(dotted, trees())
+
+
+def dotted(file):
+    """The name of a module."""
+    return ".".join(("liftpy", *Path(file).with_suffix("").parts)).removesuffix(".__init__")
 
 
 def functions(tree, name=""):
@@ -89,7 +92,7 @@ def test_every_rule_has_a_proof_as_it_stands():
 # --- changed helpers -----------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     "helper",
     [
@@ -127,7 +130,7 @@ def test_a_change_of_any_covered_function_is_seen_and_of_no_other(covered):
     for law in RULES.values():
         before |= proof_cache.grounds().of(law).items
         after |= grounds.of(law).items
-    bodies = {(m, n) for m in mine for n, _ in functions(ast.parse(text_of(m) or ""))}
+    bodies = {(dotted(file), n) for file, tree in trees().items() for n, _ in functions(tree)}
     assert len(covered & bodies) > 300
     for item in covered & bodies:
         assert before[item] != after[item], item
@@ -201,7 +204,7 @@ def chosen():
     return sorted({law.name for law in found.values()})
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", chosen())
 def test_what_runs_while_a_rule_is_proved_and_applied_is_covered(name, monkeypatch):
     """Seen from outside: every function of the package that Python calls, but for printing."""
