@@ -15,6 +15,7 @@ from onnx.backend.test.case import base
 
 from liftpy.errors import ArgumentRefused, NetworkRefused
 from liftpy.networks.backend import LiftpyBackend
+from tests.covering import OPTION
 from tests.docs.pages import Shape, run_page
 from tests.networks.conformance import PAGE, PASSING, operators_table, section, wrapped
 from tests.networks.models import convolutional, model, node, one, value
@@ -22,14 +23,30 @@ from tests.networks.models import convolutional, model, node, one, value
 NAMES = PASSING.read_text(encoding="utf-8").split()
 
 
+SLOW = {f"export_{kind}pool_3d_default" for kind in ("average", "lp", "max")}
+"""What makes cases of many elements: most of the time that all cases take."""
+
+
+def without_slow(init):
+    """What runs the functions of onnx that make cases, without those that are slow."""
+
+    def made(cls, name, bases, members):
+        init(cls, name, bases, {n: member for n, member in members.items() if n not in SLOW})
+
+    return made
+
+
 @cache
-def cases():
+def cases(every):
     """The tests of onnx by name; making them takes seconds, which collecting need not wait for.
 
     The source text of each, which onnx shows in its documentation, is not read.
     """
     snippet = mock.patch.object(base, "process_snippet", return_value=("", ""))
-    with snippet, warnings.catch_warnings():
+    exporter = base._Exporter
+    init = exporter.__init__ if every else without_slow(exporter.__init__)
+    quick = mock.patch.object(exporter, "__init__", init)
+    with snippet, quick, warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # casts of NumPy overflow in some cases
         classes = BackendTest(LiftpyBackend, __name__).test_cases
     return {
@@ -56,12 +73,13 @@ OTHERS = sorted({*NAMES} - {*FIRST})
         pytest.param(OTHERS, id="the others", marks=pytest.mark.soak),
     ],
 )
-def test_onnx_passes(names):
+def test_onnx_passes(names, request):
     """The cases that are in the list pass, by their own comparison."""
+    every = request.config.getoption(OPTION)
     failed = []
     for name in names:
         try:
-            getattr(cases()[name], f"{name}_cpu")()
+            getattr(cases(every)[name], f"{name}_cpu")()
         except Exception as error:  # noqa: BLE001  each case is told
             error.add_note(f"in {name}")
             failed.append(error)
