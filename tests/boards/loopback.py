@@ -10,11 +10,11 @@ from pathlib import Path
 
 CUT = """#!/usr/bin/env python3
 # As ssh, whose link breaks after a number of lines of its output, as long as {cuts} has numbers.
-import os, pathlib, signal, subprocess, sys
+import os, pathlib, subprocess, sys
 cuts = pathlib.Path({cuts!r})
-numbers = cuts.read_text().split() if cuts.exists() else []
+numbers = cuts.read_text().split()
 command = [{tool!r}, "-F", {config!r}, *sys.argv[1:]]
-if not numbers or "--describe" in sys.argv[-1] or "--lock" not in sys.argv[-1]:
+if "--describe" in sys.argv[-1] or "--lock" not in sys.argv[-1]:
     os.execv(command[0], command)
 cuts.write_text(" ".join(numbers[1:]))
 process = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -52,6 +52,7 @@ def server(folder: Path, command: tuple[str, ...] = ()):
         f"AuthorizedKeysFile {folder}/admitted\nStrictModes no\nUsePAM no\n"
         f"PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
         "PermitRootLogin prohibit-password\nSubsystem sftp /usr/lib/openssh/sftp-server\n"
+        "SetEnv POCL_WORK_GROUP_SPECIALIZATION=0 CFLAGS=-O0\n"
         'ForceCommand case "$SSH_ORIGINAL_COMMAND" in */sftp-server) '
         f"exec /usr/lib/openssh/sftp-server -d {home};; esac; cd {home} && export HOME={home} "
         '&& eval "$SSH_ORIGINAL_COMMAND"\n'
@@ -87,8 +88,12 @@ def client(folder: Path, port: int) -> Path:
     )
     tools = folder / "tools"
     tools.mkdir()
-    names = {"cuts": str(folder / "cuts"), "tool": shutil.which("ssh"), "config": str(config)}
-    (tools / "ssh").write_text(CUT.format(**names))
+    cuts, cut, ssh = folder / "cuts", folder / "cut", shutil.which("ssh")
+    cut.write_text(CUT.format(cuts=str(cuts), tool=ssh, config=str(config)))
+    cut.chmod(0o755)
+    (tools / "ssh").write_text(
+        f'#!/bin/sh\n[ -s {cuts} ] && exec {cut} "$@"\nexec {ssh} -F {config} "$@"\n'
+    )
     (tools / "scp").write_text(f'#!/bin/sh\nexec {shutil.which("scp")} -F {config} "$@"\n')
     for tool in tools.iterdir():
         tool.chmod(0o755)
