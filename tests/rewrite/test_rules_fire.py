@@ -6,6 +6,7 @@ The programs have nothing to do with convolution: every rule is a general law.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,18 +21,20 @@ from liftpy.rewrite.rules import FAMILIES, RULES, rules_of
 from liftpy.rewrite.strategy import Success, outermost, rule
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.operations import DTYPES
-from tests.rewrite.fixtures import DEFINITIONS, FOLDER, Section, sections
+from tests.rewrite.fixtures import DEFINITIONS, FOLDER, sections
 
 XS = "xs: [12]f32"
 XSS = "xss: [6][4]f32"
 
 
-def applied(name: str, section: Section) -> Program:
-    """What the rule makes of a section's program."""
+@cache
+def before_and_after(name: str) -> tuple[Program, Program]:
+    """A rule's program, and what the rule makes of it."""
+    section = sections(name)["before"]
     program = section.program
     result = outermost(rule(name, section.hints, **section.sizes))(program.body.body)
     assert isinstance(result, Success), result
-    return Program(program.name, Lambda(program.params, result.expr))
+    return program, Program(program.name, Lambda(program.params, result.expr))
 
 
 def test_every_rule_has_a_fixture_and_every_fixture_a_rule() -> None:
@@ -44,9 +47,8 @@ def test_names_of_rules_are_used_once() -> None:
 
 @pytest.mark.parametrize("name", list(RULES))
 def test_rule_makes_after_of_before(name: str) -> None:
-    before, after = sections(name)["before"], sections(name)["after"]
-    text = show(applied(name, before))
-    assert text[text.index("def ") :].strip() == after.text
+    text = show(before_and_after(name)[1])
+    assert text[text.index("def ") :].strip() == sections(name)["after"].text
 
 
 @pytest.mark.parametrize("name", list(RULES))
@@ -66,8 +68,7 @@ def test_rule_leaves_a_near_miss_alone(name: str) -> None:
 @pytest.mark.parametrize("name", list(RULES))
 def test_rule_fires_and_keeps_the_value(name: str) -> None:
     """Before and after agree on distinct values."""
-    before = sections(name)["before"]
-    program, after = before.program, applied(name, before)
+    program, after = before_and_after(name)
     arrays = inputs(program)
     values = flat(evaluate(program, *arrays, dtype=np.float64))
     assert np.unique(values).size > 1 or values.size == 1 or "repeat" in name
