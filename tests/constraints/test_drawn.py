@@ -28,7 +28,7 @@ DEVICES = (
 SOME = [w.name for w in workloads()][::11]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES, ids=["default", "groups of 384", "small"])
 @pytest.mark.parametrize("name", ["vgg16/7", *SOME])
@@ -57,7 +57,7 @@ SMALL = (
 )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SMALL)
 def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name, monkeypatch):
     """Bytes of registers as the memory figures say, statements as the condition counts them.

@@ -227,11 +227,11 @@ def test_no_memory_limit_helps_where_something_else_is_broken():
 
 
 def test_a_long_condition_is_shown_without_its_middle():
-    ranges = {f"x{i}": (1, 9) for i in range(40)}
+    ranges = {f"x{i}": (1, 9) for i in range(24)}
     total = nat(0)
     for x in sizes(**ranges):
         total = total + x
-    found = explain(system(ranges, at_most(total, 39)), {})
-    assert len(found.clashes[0].constraint.names()) == 40
+    found = explain(system(ranges, at_most(total, 23)), {})
+    assert len(found.clashes[0].constraint.names()) == 24
     assert " ... " in found.text()
-    assert "+ x9 <= 39 (required by ask 0)" in found.text()
+    assert "+ x9 <= 23 (required by ask 0)" in found.text()

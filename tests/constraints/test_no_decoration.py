@@ -122,11 +122,12 @@ def missed(name):
     source, skeleton, device, memory_limit = EXAMPLES[name]()
     found = {}
     system = collect(skeleton, device, memory_limit=memory_limit)
+    points = Space(system).count()
     for clause in system.clauses:
         others = without(system, clause)
         verdict = implied(others, clause)
         if isinstance(verdict, Infeasible):
-            assert Space(others).count() == Space(system).count(), clause
+            assert Space(others).count() == points, clause
             continue
         assert isinstance(verdict, Feasible), (clause, verdict)
         point = verdict.assignment
@@ -135,9 +136,10 @@ def missed(name):
     return found
 
 
-SLOW = {"staged", "unrolled", "buffer"}
+#: `buffer` has the same skeleton as `staged`.
+MARKS = {"staged": pytest.mark.soak, "unrolled": pytest.mark.slow, "buffer": pytest.mark.slow}
 examples = pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in EXAMPLES]
+    "name", [pytest.param(n, marks=[MARKS[n]] if n in MARKS else []) for n in EXAMPLES]
 )
 
 
@@ -165,6 +167,7 @@ def test_every_kind_of_condition_is_missed_somewhere():
     kinds = {
         by
         for name in EXAMPLES
+        if name != "staged"
         for clause in missed(name)
         for a in clause.askers
         for by in (*FAULTS, "split", "asVector", "rule ")

@@ -198,7 +198,7 @@ WRONG = {
     "similar devices that are no list": ('type = "GPU"\n', 'type = "GPU"\nsimilar = "Mali"\n'),
     "a similar device without a name": ('type = "GPU"\n', 'type = "GPU"\nsimilar = [""]\n'),
     "brackets in brackets": (TEXT, f"name = {'[' * 5000}{']' * 5000}"),
-    "tables in tables": ("value = 384\n", f"value{'.a' * 5000} = 1\n"),
+    "tables in tables": ("value = 384\n", f"value{'.a' * 1500} = 1\n"),
     "a number of 5000 digits": ("value = 384\n", f"value = {'1' * 5000}\n"),
     "a number of 64 bits": ("value = 384\n", f"value = {2**63}\n"),
 }

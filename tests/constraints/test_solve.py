@@ -112,7 +112,7 @@ def test_the_range_of_a_gather_is_a_condition_like_others():
     assert isinstance(feasible(system(ranges, inside, at_least(5, t))), Infeasible)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_tightened_range_is_that_of_the_points(seed):
     found = random_system(seed)
@@ -134,6 +134,7 @@ def test_a_range_is_not_tightened_without_steps():
     assert isinstance(implied(found, Clause(at_most(a, 7), ("I",)), steps=20_000), Unknown)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_what_follows_from_the_others_removes_no_point(seed):
     """Exactly then: the count says so too."""

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from liftpy.constraints.draw import Space
@@ -66,6 +66,7 @@ def test_z3_agrees(text):
     assert system.holds(verdict.assignment)
 
 
+@settings(max_examples=12)
 @given(st.lists(st.sampled_from(list(CONDITIONS)), max_size=3), st.sets(st.integers(1, 30)))
 def test_conditions_and_lists_together_are_counted_exactly(texts, values):
     fixed = {"kappa": sorted(values)} if values else {}
