@@ -163,7 +163,7 @@ def test_nothing_is_searched_where_the_peer_is_missing(pocl, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_a_case_is_searched_timed_and_written_without_the_peer(
-    device, tmp_path, capsys, monkeypatch
+    in_one_process, device, tmp_path, capsys, monkeypatch
 ):
     small = cases.Case("convolution/strided/9x9x4x8x1x1", "claimed layers", "convolution")
     monkeypatch.setitem(gpu.ON_GPUS, small.name, small)

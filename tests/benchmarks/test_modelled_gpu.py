@@ -25,7 +25,7 @@ def test_ranks_and_ratios_are_summarized():
     )
 
 
-def test_each_measured_candidate_is_modelled(tmp_path):
+def test_each_measured_candidate_is_modelled(in_one_process, tmp_path):
     path = tmp_path / "some.db"
     campaign = lp.explore(PROGRAM, 4, db=path, families=["plain"])
     device = find_device("profile:nvidia-hopper")
