@@ -34,7 +34,7 @@ CLAUSES = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", CHECKED)
 def test_rule_is_proved(name):
     verdict = prove(RULES[name])
@@ -54,7 +54,7 @@ def test_rule_holds_at_many_sizes_written_out(name, request, monkeypatch):
     assert refute.refutation(RULES[name]) is None
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize(("rule", "field", "position"), CLAUSES)
 def test_rule_without_a_clause_is_refuted(rule, field, position):
     clauses = getattr(rule, field)

@@ -234,13 +234,13 @@ def test_normalize_takes_the_steps_that_a_search_from_the_root_takes():
     """Rules that apply inside and outside of what others changed, on random programs."""
     strategy = st.choose(*map(rule, (*SIMPLER, *LOWER)))
     taken = 0
-    for seed in range(30):
+    for seed in range(10):
         body = make(seed).body.body
         found = st.normalize(strategy)(body)
         wanted = st.repeat(st.outermost(strategy))(body)
         assert found == wanted, seed
         taken += len(found.steps) > 3
-    assert taken > 8
+    assert taken > 2
 
 
 def test_a_search_from_a_part_visits_what_contains_it_or_comes_later():
