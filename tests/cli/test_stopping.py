@@ -46,6 +46,7 @@ def folder(tmp_path_factory):
     return found
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("at", [1, 30, 100, 200, 300])
 @pytest.mark.parametrize("number", CODES)
 def test_a_command_can_be_stopped_while_it_starts(folder, at, number):

@@ -425,7 +425,7 @@ CASES["condition_that_bounds_nothing"] = lambda _: lp.space(
 CASES["space_of_no_family"] = lambda _: space_of(TILES, families=[])
 CONVOLUTION = lp.parse(correlations.Case((13,), 3, 2, (3,), 0).text("x", "w", "b"))
 CASES["space_of_a_form_beyond_the_error"] = lambda _: space_of(
-    CONVOLUTION, DEFAULT_DEVICE, max_error=1e-5, fixed={"winograd": "6"}
+    CONVOLUTION, replace(DEFAULT_DEVICE, type="CPU"), max_error=1e-5, fixed={"winograd": "6"}
 )
 CASES["space_of_the_only_form_beyond_the_error"] = lambda _: space_of(
     CONVOLUTION, DEFAULT_DEVICE, max_error=1e-7, fixed={"winograd": "2"}

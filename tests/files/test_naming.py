@@ -9,12 +9,12 @@ from liftpy.files.naming import LONGEST, RESERVED, file_names
 
 names = some.lists(
     some.one_of(
-        some.text(max_size=8),
+        some.text("aZ09 _éßİﬁ漢😀\u0301", max_size=8),
         some.text("aAbB_-./\\\0 ~$`'\"\x1b\n\u2028", max_size=6),
         some.sampled_from(sorted(RESERVED)),
-        some.text("x", min_size=50, max_size=300),
+        some.integers(50, 300).map("x".__mul__),
     ),
-    max_size=12,
+    max_size=6,
 )
 
 

@@ -10,8 +10,9 @@ from onnx.reference import ReferenceEvaluator
 
 import liftpy as lp
 from liftpy.errors import ArgumentRefused, NetworkRefused, UnknownName
+from liftpy.rewrite.composition import skeletons_with
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
+from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.workloads import Convolution, convolution
 from tests.networks.models import convolutional, model, node, one, value
 
@@ -388,10 +389,10 @@ def has(program, family):
 def offered(program):
     """The families that lower a program as one stage, and the tiles of its forms by F(m, r)."""
     forms = partitions(program)
-    whole = next(form.stages[0].canonical for form in forms if form.is_whole)
-    made = {name: skeletons_of(family, whole) for name, family in FAMILIES.items()}
-    tiles = {dict(form.words).get("winograd") for form in forms}
-    return {name for name, found in made.items() if not isinstance(found, str)} | tiles - {None}
+    whole = next(form for form in forms if form.is_whole)
+    (stage,) = whole.stages
+    found = {name for name in FAMILIES if any(skeletons_with(whole, stage, [name], lambda _: True))}
+    return found | {dict(form.words).get("winograd") for form in forms} - {None}
 
 
 @pytest.mark.sampled(2)

@@ -9,7 +9,7 @@ from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.rewrite.algorithms import Algorithm, algorithms_of
-from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.forms import in_turn, partitions
 from liftpy.rewrite.partition import WINOGRAD
 from liftpy.rewrite.rules.correlation import FLAT, triple
 from liftpy.semantics.evaluate import evaluate
@@ -115,7 +115,7 @@ def test_the_bound_of_a_form_by_f_m_r_is_that_of_its_matrices(taps):
 
 
 def test_a_direct_form_uses_no_f_m_r():
-    (direct, *_) = partitions(Case((5, 5), 2, 1, (3, 3), 0).program)
+    direct = next(in_turn(Case((5, 5), 2, 1, (3, 3), 0).program))
     assert [*algorithms_of(direct)] == []
 
 
