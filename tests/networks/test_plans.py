@@ -56,7 +56,7 @@ def options(device):
     def found(operation):
         program = operation.program
         if program not in known:
-            drawn = Space.whole(program, device, families=FEW, made=by_definition).sample(8, seed=3)
+            drawn = Space.whole(program, device, families=FEW, made=by_definition).sample(5, seed=3)
             made = [(c, compile_candidate(c.skeleton, c.point)) for c in drawn]
             known[program] = [
                 Option(c.skeleton.key, c.assignment, cost(m, k), m) for k, (c, m) in enumerate(made)
