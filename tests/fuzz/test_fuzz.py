@@ -40,10 +40,10 @@ INTERPRETED = [
     *(Part("any", start, 60) for start in range(0, 720, 60)),
     *(Part("lets", start, 50) for start in range(0, 150, 50)),
     Part("indices", 0, 20),
-    *(Part("stages", start, 10) for start in range(0, 20, 10)),
+    Part("stages", 0, 12),
 ]
 ON_DEVICES = [
-    Part("any", 720, 40),
+    Part("any", 720, 50),
     Part("lets", 150, 30),
     Part("indices", 60, 20),
     Part("stages", 40, 6),
