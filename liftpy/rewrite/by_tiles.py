@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from liftpy.ir.expr import Expr
@@ -35,8 +35,13 @@ from liftpy.rewrite.strategy import (
 )
 
 
-def by_tiles(form: Success, bank: Bank = USUAL) -> Iterator[tuple[str, Success]]:
+def by_tiles(
+    form: Success, bank: Bank = USUAL, words: Collection[str] | None = None
+) -> Iterator[tuple[str, Success]]:
     """Forms of a program by the F(m, r) of a bank, each with the word for the results of a tile.
+
+    If there are `words`, the forms with other words are left out; they are not derived, unless a
+    value has a stride.
 
     `form` has all cuts. Every value to which a rule with these tiles applies is computed so. If
     there is none, values that have a stride are computed so by phases.
@@ -45,20 +50,26 @@ def by_tiles(form: Success, bank: Bank = USUAL) -> Iterator[tuple[str, Success]]
     def at_once(shapes: Sequence[Tiling]) -> Strategy:
         return where(takes(shapes), also_within(by_one_of(shapes)))
 
-    made = [*forms(form, bank, at_once)]
-    if not made and has_stride(form.expr):
-        made = [*forms(form, bank, lambda shapes: by_one_of(shapes, PHASED))]
-    yield from made
+    strided = has_stride(form.expr)
+    made = [*forms(form, bank, at_once, None if strided else words)]
+    if not made and strided:
+        made = [*forms(form, bank, lambda shapes: by_one_of(shapes, PHASED), words)]
+    yield from (found for found in made if words is None or found[0] in words)
 
 
 def forms(
-    form: Success, bank: Bank, computed: Callable[[Sequence[Tiling]], Strategy]
+    form: Success,
+    bank: Bank,
+    computed: Callable[[Sequence[Tiling]], Strategy],
+    words: Collection[str] | None,
 ) -> Iterator[tuple[str, Success]]:
     """The forms in which values are `computed` by one of the tilings of a word, with the word.
 
     In a form with tiles that overlap, other values are computed by the same tiles without overlap.
     """
     for word, shapes in tilings().items():
+        if words is not None and word not in words:
+            continue
         other, count = each_value(form, computed(of_bank(shapes, bank)))
         if count and word.endswith(OVERLAP) and len(values(form)) > 1:
             disjoint = tilings()[word.removesuffix(OVERLAP)]

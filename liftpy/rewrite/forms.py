@@ -32,23 +32,27 @@ MOST_STORED = 32
 """The most combinations of types; beyond it, a form stores one value in another type, or all."""
 
 
-def partitions(program: Program, bank: Bank = USUAL) -> tuple[Partition, ...]:
+def partitions(
+    program: Program, bank: Bank = USUAL, words: frozenset[str] | None = None
+) -> tuple[Partition, ...]:
     """Every way to cut a program into stages, the one with the fewest stages first.
 
     At most one of the cuts fused into a stage may have elements that its reader computes more than
     once. Forms that store values in the types that the program declares follow, and forms that
     fold windows one axis after the other. Forms of the program by the F(m, r) of a bank come last;
     their cuts are all stored, or the transformed tiles and the products of all correlations are
-    held.
+    held. With `words`, only those are made whose tiles have one of these words, such as `2x2`.
     ConstraintRefused for a program with open sizes: the choices depend on their numbers.
     """
-    return tuple(in_turn(program, bank))
+    return tuple(in_turn(program, bank, words))
 
 
-def in_turn(program: Program, bank: Bank = USUAL) -> Iterator[Partition]:
+def in_turn(
+    program: Program, bank: Bank = USUAL, words: frozenset[str] | None = None
+) -> Iterator[Partition]:
     """The same one by one: forms by F(m, r), most of the work, are made when they are reached."""
     yield from as_declared(program)
-    yield from other_forms(program, bank)
+    yield from other_forms(program, bank, words)
 
 
 def as_declared(program: Program) -> Iterator[Partition]:
@@ -56,11 +60,13 @@ def as_declared(program: Program) -> Iterator[Partition]:
     return (in_full(form, program) for form in direct(program))
 
 
-def other_forms(program: Program, bank: Bank = USUAL) -> Iterator[Partition]:
+def other_forms(
+    program: Program, bank: Bank = USUAL, words: frozenset[str] | None = None
+) -> Iterator[Partition]:
     """Those that store values in other types, and those with other algorithms."""
     yield from (in_full(form, program) for form in stored_forms(program))
     yield from (in_full(form, program) for form in by_axes(program))
-    yield from (in_full(form, program) for form in other_algorithms(program, bank))
+    yield from (in_full(form, program) for form in other_algorithms(program, bank, words))
 
 
 def in_full(form: Partition, program: Program) -> Partition:

@@ -198,10 +198,12 @@ def direct(program: Program) -> tuple[Partition, ...]:
 
 
 @lru_cache(maxsize=64)
-def other_algorithms(program: Program, bank: Bank = USUAL) -> tuple[Partition, ...]:
-    """The partitions of the forms of a program by the F(m, r) of a bank."""
+def other_algorithms(
+    program: Program, bank: Bank = USUAL, words: frozenset[str] | None = None
+) -> tuple[Partition, ...]:
+    """The partitions of the forms of a program by the F(m, r) of a bank, or those with `words`."""
     found: list[Partition] = []
-    forms = [*by_tiles(all_cut(Success(program.body.body)), bank)]
+    forms = [*by_tiles(all_cut(Success(program.body.body)), bank, words)]
     known = {stage.key for made in direct(program) for stage in made.stages} if forms else set()
     for word, derived in forms:
         given = points_in(derived.steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ class Case:
     program: Program
     settings: Mapping[str, str | int] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def candidate(self) -> Candidate:
         """The candidate."""
         settings = {"family": "cooperative", **SMALL, **self.settings}

@@ -442,7 +442,7 @@ def stages_of(case: Case, word: str) -> dict[str, Stage]:
     """The stages of a case's form with this word, all stored."""
     made = next(
         p
-        for p in in_turn(case.program)
+        for p in in_turn(case.program, words=frozenset({word}))
         if p.other_algorithm and dict(p.words)[WINOGRAD] == word and dict(p.words)["inputs"] != HELD
     )
     return {stage.name: stage for stage in made.stages}
@@ -583,3 +583,14 @@ def test_a_name_inside_a_map_may_be_that_of_what_the_map_reads() -> None:
     for expr in made:
         after = Program("p", Lambda(program.params, expr))
         np.testing.assert_allclose(evaluate(after, *arrays, dtype=np.float64), meant, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", [CASES[7], STRIDED[5]], ids=str)
+def test_forms_with_given_words_are_those_of_all_forms(case: Case) -> None:
+    """Also if a stride is computed by phases, which only programs without other forms are."""
+    every = partitions(case.program)
+    for word in {dict(p.words).get(WINOGRAD) for p in every} - {None}:
+        wanted = [p.words for p in every if dict(p.words).get(WINOGRAD) in {None, word}]
+        made = partitions(case.program, words=frozenset({word}))
+        assert [p.words for p in made] == wanted
+        assert {s.key for p in made for s in p.stages} <= {s.key for p in every for s in p.stages}

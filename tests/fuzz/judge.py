@@ -54,7 +54,7 @@ from liftpy.rewrite.strategy import Failure, at_path, rule
 from liftpy.semantics.evaluate import evaluate
 from tests.draws import unproved
 from tests.fuzz.generator import inputs
-from tests.fuzz.kinds import MAKERS
+from tests.fuzz.kinds import MAKERS, Part
 from tests.fuzz.shrink import shrink
 from tests.loops.interpreted import interpreted, stages_of, statements
 from tests.plainly import PLAINLY, building_plainly
@@ -87,6 +87,7 @@ OF_ANY = {"refused", "large"}  # after random rules: a vector of what is stored 
 LIMITED = "beyond a limit of the built kernel"  # known only once the driver has built it
 RETRIES = 4  # points of a family at which a smaller program may fail too
 COUNTS = ("outcomes", "families", "primitives", "reasons")
+OTHER = 3  # of so many programs with one form, one is by another family than `plain`
 ATTEMPTS = 12  # places at which rules are tried before a program is lowered
 
 
@@ -185,8 +186,9 @@ def rewritten(program: Program, random: Random) -> tuple[Program, list[str]]:
         sizes = {tune: random.choice((1, 2, 3, 4)) for tune in RULES[name].tunes}
         paths = [path for path, _ in top_down(body)]
         random.shuffle(paths)
+        step = rule(name, **sizes)
         for path in paths[:20]:
-            result = at_path(path, rule(name, **sizes))(body)
+            result = at_path(path, step)(body)
             if not isinstance(result, Failure):
                 body = result.expr
                 applied.append(name)
@@ -232,21 +234,23 @@ def misjudged(open_sizes: Chain, assignment: Mapping[str, int], made: Compilatio
     return ""
 
 
-def forms(seed: int, device: Device, kind: str = "any", *, one: bool = False) -> Iterator[Form]:
+def forms(
+    program: Program, seed: int, device: Device, kind: str = "any", *, one: bool = False
+) -> Iterator[Form]:
     """Forms of a seed's program: all of its results by `plain`, and by a family that does more.
 
     Half of them are of the program after random rules; of programs with names all are candidates.
-    With `one`, a single form is made: for an odd seed by another family, if one applies; otherwise
-    by `plain`. It does not compute by F(m, r) (tests/staged.py).
+    With `one`, a single form is made: for one seed in `OTHER` by another family, if one applies;
+    otherwise by `plain`. It does not compute by F(m, r) (tests/staged.py).
     """
     cut = by_definition if one else partitions
-    program, random = MAKERS[kind](seed), Random(seed)
+    random = Random(seed)
     form, how = program, ""
     if kind == "any" and random.random() < 0.5:
         form, applied = rewritten(program, random)
         how = f" after {', '.join(applied) or 'no rule'}"
     others = others_of(form, device, random, how, cut)
-    if one and seed % 2 and (found := next(others, None)):
+    if one and seed % OTHER == 1 and (found := next(others, None)):
         yield found
         return
     found = None
@@ -376,7 +380,7 @@ def judged(
     for seed in seeds:
         program = MAKERS[kind](seed)
         try:
-            for form in forms(seed, device, kind, one=one):
+            for form in forms(program, seed, device, kind, one=one):
                 if len(form.module.source) > LONGEST:
                     why = f"{len(form.module.source)} characters of code"
                     yield Verdict(seed, form.family, form.how, "large", why, form.program)
@@ -506,14 +510,19 @@ def smallest(verdict: Verdict, device: Device, session: Session | None) -> str:
 def survey(
     start: int, count: int, device: str, kind: str = "any", *, briefly: bool = False
 ) -> Tally:
-    """Outcomes and failures of a range of seeds, judged in a process that a driver may kill.
+    """Outcomes and failures of a range of seeds, judged in a process that a driver may kill."""
+    return survey_all([Part(kind, start, count)], device, briefly=briefly)
 
-    A range whose process dies is halved; a seed that kills it alone is counted as `killed`. With
+
+def survey_all(parts: Sequence[Part], device: str, *, briefly: bool = False) -> Tally:
+    """Outcomes and failures of several ranges, judged in one process that a driver may kill.
+
+    What a process dies of is halved; a seed that kills it alone is counted as `killed`. With
     `briefly` each program has one form, which runs on the device only, and most kernels are built
     without the driver's optimizer (tests/plainly.py).
     """
-    options = ["--start", str(start), "--count", str(count), "--device", device]
-    options += ["--kind", kind, "--json", *(["--briefly"] if briefly else [])]
+    options = ["--device", device, "--json", *(["--briefly"] if briefly else [])]
+    options += ["--parts", *map(str, parts)]
     child = subprocess.run(
         [sys.executable, __file__, *options], capture_output=True, text=True, check=False
     )
@@ -521,11 +530,14 @@ def survey(
         return read(child.stdout)
     if child.returncode > 0:
         return Tally(Counter(crashed=1), failures=[child.stderr[-3000:]])
-    if count == 1:
-        return Tally(Counter(killed=1))
-    half = count // 2
-    first = survey(start, half, device, kind, briefly=briefly)
-    return first + survey(start + half, count - half, device, kind, briefly=briefly)
+    if len(parts) == 1:
+        if parts[0].count == 1:
+            return Tally(Counter(killed=1))
+        parts = parts[0].halves
+    half = len(parts) // 2
+    return survey_all(parts[:half], device, briefly=briefly) + survey_all(
+        parts[half:], device, briefly=briefly
+    )
 
 
 def read(text: str) -> Tally:
@@ -534,17 +546,18 @@ def read(text: str) -> Tally:
     return Tally(*(Counter(said[name]) for name in COUNTS), said["failures"])
 
 
-def judge_here(
-    start: int, count: int, device: str, kind: str = "any", *, briefly: bool = False
-) -> Tally:
-    """As `survey`, in this process."""
+def judge_all_here(parts: Sequence[Part], device: str, *, briefly: bool = False) -> Tally:
+    """As `survey_all`, in this process."""
+    total = Tally()
     with building_plainly() if briefly else nullcontext(), Session(find_device(device)) as session:
-        return tallied(range(start, start + count), session.device, session, kind, one=briefly)
+        for part in parts:
+            total += tallied(part.seeds, session.device, session, part.kind, one=briefly)
+    return total
 
 
-def interpret_here(start: int, count: int, kind: str = "any") -> Tally:
+def interpret_here(part: Part) -> Tally:
     """As `survey`, in the interpreter of the loop IR; each program has one form."""
-    return tallied(range(start, start + count), DEFAULT_DEVICE, None, kind, one=True)
+    return tallied(part.seeds, DEFAULT_DEVICE, None, part.kind, one=True)
 
 
 def tallied(
@@ -591,13 +604,15 @@ def main() -> int:
         default="any",
         help="lets: names in each other; stages: two to five",
     )
-    parser.add_argument("--json", action="store_true", help="in this process, for `survey`")
+    parser.add_argument("--json", action="store_true", help="in this process, for `survey_all`")
+    parser.add_argument(
+        "--parts", nargs="+", type=Part.of, metavar="KIND:START:COUNT", help="for --json"
+    )
     parser.add_argument("--briefly", action="store_true", help="as `make test` judges")
     given = parser.parse_args()
     if given.json:
-        tally = judge_here(
-            given.start, given.count, given.device, given.kind, briefly=given.briefly
-        )
+        parts = given.parts or [Part(given.kind, given.start, given.count)]
+        tally = judge_all_here(parts, given.device, briefly=given.briefly)
         print(json.dumps(vars(tally)))
         return 0
     total = Tally()

@@ -24,8 +24,9 @@ SOME = 10  # programs in one process
 def complaints(start: int, count: int) -> Iterator[str]:
     """What Oclgrind says of a range of seeds, with the form of the program in front."""
     for seed in complained_of(start, count):
-        for form in judge.forms(seed, find_device()):
-            _, alone = check_under_oclgrind(form.module, inputs(make(seed)))
+        program = make(seed)
+        for form in judge.forms(program, seed, find_device()):
+            _, alone = check_under_oclgrind(form.module, inputs(program))
             yield from (f"seed {seed}: {form.how}: {line}" for line in alone)
 
 
