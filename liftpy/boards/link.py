@@ -25,10 +25,9 @@ from pathlib import Path
 from liftpy.boards.bundle import HOST
 from liftpy.boards.schema import DeviceFields, checked, table
 from liftpy.boards.transports import Transport, kill, plain
-from liftpy.constraints.device import Device
+from liftpy.constraints.device import KNOWN_EXTENSIONS, Device
 from liftpy.errors import BoardRefused
 from liftpy.files.reading import MIB
-from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.runtimes import libraries
 
 RUNNER = "# liftpy-board 2"
@@ -212,7 +211,7 @@ class Link:
     def _device(self, text: str) -> Device:
         try:
             data = table(text)
-            data["extensions"] = [e for e in EXTENSIONS.values() if e in data["extensions"]]
+            data["extensions"] = [e for e in KNOWN_EXTENSIONS if e in data["extensions"]]
             checked(DeviceFields, data)
         except (ValueError, KeyError, TypeError) as error:
             raise BoardRefused(

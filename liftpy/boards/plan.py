@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.constraints.device import DEFAULT_DEVICE, KNOWN_EXTENSIONS, Device
 from liftpy.explore.campaign.store import ATTEMPTS
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.measure.reference import MODULE, RUNS, TOO_LONG, WARM
@@ -32,12 +32,12 @@ from liftpy.explore.measure.samples import (
     SLOW_SECONDS,
 )
 from liftpy.explore.space.candidate import Candidate
-from liftpy.ir.types import EXTENSIONS, SCALARS, STORAGE
+from liftpy.ir.types import SCALARS, STORAGE
 from liftpy.opencl.arguments import DTYPES, POISON, overwritten, touched_buffers
 from liftpy.opencl.kernel import Launch, Module, flat
-from liftpy.opencl.session import BUILD_OPTIONS
+from liftpy.opencl.session import BUILD_OPTIONS, uses_if_there, with_newer
 
-FORMAT = "liftpy-plan 2"
+FORMAT = "liftpy-plan 3"
 """Version 2 has the reference kernel; the program `board` reads version 1, too."""
 
 REFERENCE = f"kernels/{MODULE.name}.cl"
@@ -117,7 +117,7 @@ def plan_text(
         f"timing {WARMUP} {REPEATS} {MOST_REPEATS} {round(ENOUGH_SECONDS * 1e9)}",
         f"slow {' '.join(map(str, (*SLOWLY, best_ns)))}",
         f"attempts {ATTEMPTS}",
-        *(f"extension {name}" for name in EXTENSIONS.values()),
+        *(f"extension {name}" for name in KNOWN_EXTENSIONS),
         *(scalar_line(name) for name, t in SCALARS.items() if t not in STORAGE),
         *(f"input {file} {sha}" for file, sha in inputs),
         *(f"expected {w.words}" for w in wanted),
@@ -164,6 +164,8 @@ def _candidate(part: BundledCandidate) -> Iterator[str]:
 def _module(module: Module) -> Iterator[str]:
     """The lines about the memory and the launches of some kernels."""
     yield from (f"extension {name}" for name in module.extensions)
+    newer = " ".join(with_newer(BUILD_OPTIONS))
+    yield from (f"optional {name} {newer}" for name in uses_if_there(module))
     yield from (f"slot {name} {size}" for name, size in module.slots().items())
     inputs = {name: number for number, name in enumerate(flat(module.parameters))}
     phases = {

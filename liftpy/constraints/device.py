@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from liftpy.errors import DeviceRefused
-from liftpy.ir.types import EXTENSIONS
+from liftpy.ir.types import EXTENSIONS, INTEGER_DOTS
 
 Kind = Literal["CPU", "GPU", "ACCELERATOR"]
 
@@ -22,14 +22,18 @@ any use.
 """
 
 
+KNOWN_EXTENSIONS = (*EXTENSIONS.values(), *INTEGER_DOTS)
+"""The extensions that a device is asked for: those of scalar types, and those of instructions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """An OpenCL device and the limits that programs for it must keep.
 
     All sizes are in bytes. `opencl_c` is the version of OpenCL C that its driver compiles,
     `vector_width` the number of f32 lanes of its vectors, `max_work_item_sizes` the largest
-    work-group in each dimension, `extensions` the OpenCL extensions that it has and that some
-    scalar types need, and `private_memory` what a work-item may hold before it is assumed to spill.
+    work-group in each dimension, `extensions` those of `KNOWN_EXTENSIONS` that it
+    has, and `private_memory` what a work-item may hold before it is assumed to spill.
     `ordinal` distinguishes devices that are equal in all else: it is 1 for the second of two cards
     of one model, and so on. `profile` is the name of the file with the limits, if the device is not
     attached (liftpy/constraints/profile.py).

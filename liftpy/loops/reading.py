@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.nat import Nat, var
-from liftpy.ir.types import F32, I32
+from liftpy.ir.types import F32, I8, I32, U8
 from liftpy.loops.nest import DATA_INDEX, LANES, Bind, old
 from liftpy.loops.substitute import Substitution
 from liftpy.loops.terms import (
@@ -47,6 +47,7 @@ from liftpy.loops.tree import (
     VectorSlice,
 )
 from liftpy.loops.tree import Value as Code
+from liftpy.primitives.vector import LANES_OF_A_DOT
 from liftpy.views.access import AccessReader
 from liftpy.views.terms import (
     Apply,
@@ -286,25 +287,26 @@ class Reading:
         return Pack(tuple(lanes))
 
     def fold_lanes(self, term: Lanes) -> Code:
-        """A fold over lanes: `dot` for a sum of products of up to four lanes, else lane by lane."""
+        """A fold over lanes: dot products of four lanes, if it adds products, else lane by lane."""
         if term.width == 1:
             return self.scalar(
                 self.step_of(term, term.init, self.substitution.term(term.vector, term.lane, 0))
             )
-        product = term.vector
         zero = isinstance(term.init, Constant) and term.init.value == 0
-        factors = product.args if isinstance(product, Apply) and product.op == "*" else ()
         adds = term.step is self.read.operate("+", (term.total, term.element))
-        if factors and term.type.name == "f32" and adds:
+        factors = factors_of_dots(term) if adds else ()
+        if factors:
             vectors = [self.whole(a, term.lane, term.width) for a in factors]
             parts: list[Code] = [] if zero else [self.scalar(term.init)]
-            for start in range(0, term.width, 4):
-                lanes = min(4, term.width - start)
+            for start in range(0, term.width, LANES_OF_A_DOT):
+                lanes = min(LANES_OF_A_DOT, term.width - start)
                 left, right = (
                     v if v.width == lanes else VectorSlice(v, start, lanes) for v in vectors
                 )
                 parts.append(Dot((left, right)))
-            return functools.reduce(lambda total, part: Operate("+", (total, part), F32), parts)
+            return functools.reduce(
+                lambda total, part: Operate("+", (total, part), term.type), parts
+            )
         vector = self.whole(term.vector, term.lane, term.width)
         result = term.init
         for k in range(term.width):
@@ -324,6 +326,23 @@ class Reading:
         """A vector in a variable, so that its lanes can be named."""
         made = widened(self.vector(term, lane, width), width)
         return made if isinstance(made, Name) else self.declare(made)
+
+
+def factors_of_dots(fold: Lanes) -> tuple[Term, ...]:
+    """The factors whose products a fold over lanes adds, if `Dot` has their type, else nothing.
+
+    These are numbers of f32, or integers of 8 bits, as many as fill dot products, that are
+    converted to i32.
+    """
+    product = fold.vector
+    if not isinstance(product, Apply) or product.op != "*":
+        return ()
+    if fold.type == F32:
+        return product.args
+    narrow = tuple(a.args[0] for a in product.args if isinstance(a, Apply) and a.op == I32.name)
+    whole = fold.type == I32 and fold.width % LANES_OF_A_DOT == 0
+    eight_bits = len(narrow) == 2 and all(a.type in (I8, U8) for a in narrow)
+    return narrow if whole and eight_bits else ()
 
 
 def widened(value: Code, width: int) -> Code:

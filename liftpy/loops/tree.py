@@ -15,7 +15,7 @@ from typing import ClassVar, TypeAlias
 
 from liftpy.ir.lazy import lazy
 from liftpy.ir.nat import Nat
-from liftpy.ir.types import F32, ScalarType
+from liftpy.ir.types import F32, I32, ScalarType
 from liftpy.views.terms import Memory
 
 # --- expressions ----------------------------------------------------------------------------------
@@ -140,11 +140,15 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """The sum of the products of the lanes of two vectors of f32."""
+    """The sum of the products of the lanes of two vectors: of f32, or of 8-bit integers in i32."""
 
     parts: tuple[Value, Value]
-    type: ClassVar[ScalarType] = F32
     width: ClassVar = 1
+
+    @property
+    def type(self) -> ScalarType:
+        """The scalar type of the sum."""
+        return F32 if self.parts[0].type == F32 else I32
 
 
 @dataclass(frozen=True, slots=True)

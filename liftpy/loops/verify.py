@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.operators import OPERATORS, operator_type
-from liftpy.ir.types import BOOL, F32, FLOATS, SCALARS, STORAGE
+from liftpy.ir.types import BOOL, F32, FLOATS, I8, SCALARS, STORAGE, U8
 from liftpy.loops.bounds import Ends, ends
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
@@ -47,9 +47,9 @@ from liftpy.loops.tree import (
     VectorSlice,
     values_in,
 )
+from liftpy.primitives.vector import LANES_OF_A_DOT
 
 WIDTHS = frozenset({1, 2, 3, 4, 8, 16})
-MOST_LANES_OF_A_DOT = 4
 
 
 @dataclass(frozen=True)
@@ -209,9 +209,10 @@ def _of_value(value: Value, scope: KernelPoint) -> Iterator[str]:
             elif any((lane.type, lane.width) != (lanes[0].type, 1) for lane in lanes):
                 yield "lanes of several types are put together"
         case Dot((left, right)):
-            if not (left.type == right.type == F32 and left.width == right.width):
+            floats = left.type == right.type == F32
+            if left.width != right.width or not (floats or {left.type, right.type} <= {I8, U8}):
                 yield f"a dot of {left.width} of {left.type} and {right.width} of {right.type}"
-            elif left.width > MOST_LANES_OF_A_DOT:
+            elif left.width > LANES_OF_A_DOT or not (floats or left.width == LANES_OF_A_DOT):
                 yield f"a dot of {left.width} lanes"
         case Select(condition, then, otherwise):
             yield from _of_condition(condition, scope)

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from liftpy.constraints.device import PROFILE, Device, Kind, fits, those_named
+from liftpy.constraints.device import KNOWN_EXTENSIONS, PROFILE, Device, Kind, fits, those_named
 from liftpy.constraints.profile import profile, profiles
 from liftpy.errors import DeviceRefused, UnknownName
-from liftpy.ir.types import EXTENSIONS
 from liftpy.language.entry import entry
 from liftpy.opencl import runtimes
 from liftpy.opencl.driver import cl, opened, reason
@@ -172,7 +171,7 @@ def _describe(platform: cl.Platform, handle: cl.Device) -> Device:
         largest_buffer=handle.max_mem_alloc_size,
         global_memory=handle.global_mem_size,
         vector_width=handle.native_vector_width_float,  # preferred is 1 if the driver vectorizes
-        extensions=tuple(e for e in EXTENSIONS.values() if e in handle.extensions.split()),
+        extensions=tuple(e for e in KNOWN_EXTENSIONS if e in handle.extensions.split()),
     )
 
 

@@ -27,7 +27,7 @@ from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import GlobalArray, arrays_of, figures, slots
 from liftpy.opencl.printer import Printer, whole_type
-from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
+from liftpy.opencl.scalars import division_helpers, dot_helpers, fetch_helpers, stream_helpers
 from liftpy.opencl.storage import element_c, storage_helpers, units
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
 from liftpy.primitives.dialects import LoweredProgram
@@ -40,14 +40,14 @@ for goto if int long
 register return short signed sizeof static struct switch typedef union unsigned void volatile while
 inline restrict bool half kernel global local private constant read_only write_only read_write
 image2d_t image3d_t sampler_t event_t size_t ptrdiff_t uchar ushort uint ulong get_global_id
-get_local_id get_group_id barrier dot select fma mad min max fmin fmax fmod exp sqrt fabs abs log
+get_local_id get_group_id barrier select fma mad min max fmin fmax fmod exp sqrt fabs abs log
 sin cos tanh pow floor ceil rint
 """
 #: Names that no buffer may have: those that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(
     r"(v|i|acc|p|l|old|gid|wid|lid|k)\d+\w*|lanes"
     r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_|fetch_)\w*"
-    r"|(read|stored|load|store)_\w+_\d+"
+    r"|(read|stored|load|store)_\w+_\d+|(arm_)?dot(_[iu]8_[iu]8)?"
 )
 #: Other names that no buffer may have: keywords, types and functions of OpenCL C.
 RESERVED = frozenset(WORDS.split())
@@ -97,7 +97,7 @@ def assemble(
     if "floor_div(" in text or "floor_mod(" in text:
         header.append(HELPERS)
     header += division_helpers(text) + storage_helpers(text)
-    header += stream_helpers(text) + fetch_helpers(text)
+    header += dot_helpers(text) + stream_helpers(text) + fetch_helpers(text)
     module = Module(
         program.name,
         "\n".join([*header, text]),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from liftpy.ir.nat import Nat, nat
-from liftpy.ir.types import FLOATS, SCALAR_BYTES
+from liftpy.ir.types import F32, FLOATS, SCALAR_BYTES
 from liftpy.kernels.launch import LOCAL_ALIGNMENT
 from liftpy.loops.tree import (
     All,
@@ -198,8 +198,9 @@ class Printer:
                 return self.splat(inner, width)
             case Pack(lanes):
                 return CallC(f"({vector_type(value.type.name, len(lanes))})", self.each(lanes))
-            case Dot():
-                return CallC("dot", self.each(value.parts))
+            case Dot((left, right)):
+                whole = "" if value.type == F32 else f"_{left.type}_{right.type}"
+                return CallC(f"dot{whole}", self.each(value.parts))
             case Select(condition, then, otherwise):
                 return Ternary(condition_c(condition), self.c(then), self.c(otherwise))
 

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from liftpy.constraints.device import Device, check_attached, check_extensions
 from liftpy.errors import BuildFailed, InternalError
+from liftpy.ir.types import INTEGER_DOTS
 from liftpy.opencl.allocations import Allocations, Room
 from liftpy.opencl.arguments import check_launch, check_memory, check_module
 from liftpy.opencl.devices import handle_of
@@ -24,6 +25,7 @@ from liftpy.opencl.driver import OpenDevice, cl, reason, refusal
 from liftpy.opencl.kernel import Binary, Launch, Module
 from liftpy.opencl.launching import Launcher
 from liftpy.opencl.loaded import Loaded
+from liftpy.opencl.scalars import DOT_FEATURE
 
 WARNED = threading.Lock()
 """Held during a build: `warnings.catch_warnings` changes and restores the filters of the whole
@@ -36,6 +38,26 @@ Contraction to fused multiply-adds is allowed and zeros lose their sign; sums ar
 and NaN and infinity are preserved (so that poison shows). Results of different devices differ by
 rounding only.
 """
+
+NEWER = "-cl-std=CL3.0"
+"""The version of OpenCL C for modules that use an extension if the device has it."""
+
+
+def uses_if_there(module: Module) -> tuple[str, ...]:
+    """The extensions that the source of a module uses if the device has them."""
+    return INTEGER_DOTS[:1] if DOT_FEATURE in module.source else ()
+
+
+def options_of(module: Module, device: Device, options: tuple[str, ...]) -> tuple[str, ...]:
+    """The options to build a module with, for a device: a newer OpenCL C if that gains anything."""
+    if not set(uses_if_there(module)) & {*device.extensions}:
+        return options
+    return with_newer(options)
+
+
+def with_newer(options: tuple[str, ...]) -> tuple[str, ...]:
+    """Build options with a newer version of OpenCL C."""
+    return tuple(NEWER if o.startswith("-cl-std=") else o for o in options)
 
 
 class Session:
@@ -151,33 +173,34 @@ class Session:
             return None
         try:
             program: Any = cl._Program(self._open.context, [self._open.handle], [binary.code])  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
-            self._finish(program)
+            self._finish(program, self.options)
         except cl.Error:
             return None
         return program
 
     def _build(self, module: Module) -> Any:
         """The program of a module's source."""
+        options = options_of(module, self.device, self.options)
         program: Any = cl._Program(self._open.context, module.source)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
         try:
-            self._finish(program)
+            self._finish(program, options)
         except cl.Error as error:
             source = "\n".join(
                 f"{number:4}  {line}" for number, line in enumerate(module.source.split("\n"), 1)
             )
             raise BuildFailed(
                 f"The driver of {self.device.name} ({self.device.platform}) cannot compile "
-                f"{module.name} with {' '.join(self.options)}: {reason(error)}.",
+                f"{module.name} with {' '.join(options)}: {reason(error)}.",
                 source,
                 self._log(program).strip(),
             ) from error
         return program
 
-    def _finish(self, program: Any) -> None:
+    def _finish(self, program: Any, options: tuple[str, ...]) -> None:
         """Have the driver build a program; its warnings are in the log."""
         with WARNED, warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)
-            program.build(" ".join(self.options).encode(), [self._open.handle])
+            program.build(" ".join(options).encode(), [self._open.handle])
 
     def _log(self, program: Any) -> str:
         """The driver's output when it built a program."""

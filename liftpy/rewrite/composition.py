@@ -86,7 +86,8 @@ def stage_skeletons(
     partition: Partition, stage: Stage, families: Iterable[str] | None = None
 ) -> Iterator[Skeleton]:
     """The skeletons of a stage, derived once for all stages that differ only in names."""
-    for family in families or (f.name for f in FAMILIES.values() if not f.if_named):
+    usual = (name for name, f in FAMILIES.items() if not (f.if_named or f.instructions))
+    for family in families or usual:
         if not stage.is_for(family):
             continue
         yield from of_family(stage.key, family, stage, partition if partition.is_whole else None)

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from liftpy.ir.nat import Nat, Quotient, Remainder, Var
 from liftpy.ir.operators import OPERATORS
 from liftpy.ir.polynomial import Atom
-from liftpy.ir.types import size_bytes
+from liftpy.ir.types import F32, size_bytes
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     Block,
@@ -229,7 +229,8 @@ class Reader:
                 products = [p for p in part.parts if isinstance(p, Operate) and p.op == "*"]
                 fused |= {id(p) for p in products[:1]}
             if isinstance(part, Operate | Dot) and id(part) not in fused:
-                width = part.parts[0].width if isinstance(part, Dot) else part.width
+                floats = isinstance(part, Dot) and part.type == F32
+                width = part.parts[0].width if floats else part.width
                 slots = OPERATORS[part.op].cost if isinstance(part, Operate) else 1
                 known = self.counts.operations
                 known[width] = known.get(width, 0) + float(slots * times)

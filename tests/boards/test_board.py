@@ -22,9 +22,11 @@ from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.samples import REPEATS, SLOW_REPEATS
 from liftpy.explore.report.wording import outcomes_text
+from liftpy.ir.types import INTEGER_DOTS
 from liftpy.language.text.program import parse
 from liftpy.opencl.clock import BY_HOST
-from tests.boards.ran import altered, exported, run, with_change
+from liftpy.opencl.session import BUILD_OPTIONS, with_newer
+from tests.boards.ran import altered, bundled, exported, run, with_change
 from tests.conftest import built
 
 
@@ -89,6 +91,29 @@ def test_an_element_that_nobody_writes_is_found_and_its_meaning_is_looked_up(
     (row,) = Campaign.read(tmp_path / "a.db").rows
     assert row.outcome == "wrong"
     assert "(an element that no work-item wrote), it should be" in row.reason
+
+
+def test_a_board_builds_opencl_c_3_if_its_device_has_the_instructions_of_a_candidate(
+    board, pocl, tmp_path
+):
+    """The plan says how. PoCL has none, and adds the products one by one."""
+    folder = tmp_path / "bundle"
+    program = parse("""
+        def product(a: [2][8]u8, b: [4][8]i8) = a |> map(x => b |> map(y =>
+          zip(x, y) |> map((v, w) => i32(v) * i32(w)) |> reduce(add, 0)))
+    """)
+    space = space_of(program, pocl, families=["dots"])
+    bundled(space, [space.candidate({"level": "glb", "kappa": 4, "sigma": 2, "v": 4})], folder)
+    plan = (folder / "plan.txt").read_text()
+    newer = " ".join(with_newer(BUILD_OPTIONS))
+    line = f"\noptional {INTEGER_DOTS[0]} {newer}\n"
+    assert line in plan
+    (row,) = results(run(board, folder), tmp_path).rows
+    assert row.outcome == "measured", row.reason
+    # With an extension that PoCL has, it is built with the options on the line.
+    (folder / "plan.txt").write_text(plan.replace(line, "\noptional cl_khr_fp64 -cl-no-such\n"))
+    (row,) = results(run(board, folder), tmp_path).rows
+    assert row.outcome == "build_failed", row.reason
 
 
 def sha(path):
@@ -261,13 +286,13 @@ def test_a_plan_without_a_reference_kernel_is_run(board, three, tmp_path):
     plan = (folder / "plan.txt").read_text()
     start = plan.index("reference ")
     older = plan[:start] + plan[plan.index("\nend\n", start) + 5 :]
-    (folder / "plan.txt").write_text(older.replace("liftpy-plan 2", "liftpy-plan 1"))
+    (folder / "plan.txt").write_text(older.replace("liftpy-plan 3", "liftpy-plan 1"))
     (folder / "kernels" / "reference.cl").unlink()
     found = results(run(board, folder, "--repeats", "1"), tmp_path)
     assert [(row.candidate, row.outcome, row.detail) for row in found.rows] == [
         (id_, "measured", ()) for id_ in ids
     ]
-    (folder / "plan.txt").write_text(plan.replace("liftpy-plan 2", "liftpy-plan 3"))
+    (folder / "plan.txt").write_text(plan.replace("liftpy-plan 3", "liftpy-plan 4"))
     assert "is not a plan of this version of board" in run(board, folder).stderr
 
 

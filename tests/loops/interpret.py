@@ -271,8 +271,9 @@ class Machine:
             case Pack(lanes):
                 return np.stack([self.value(lane, who) for lane in lanes], axis=1)
             case Dot((left, right)):
-                products = self.value(left, who) * self.value(right, who)
-                return np.add.accumulate(products, axis=1)[:, -1]
+                dtype = DTYPES[value.type.name]
+                parts = [np.asarray(self.value(p, who)).astype(dtype) for p in (left, right)]
+                return np.add.accumulate(parts[0] * parts[1], axis=1)[:, -1]
             case Select(condition, then, otherwise):
                 holds = self.condition(condition)
                 chosen = self.value(then, who & holds), self.value(otherwise, who & ~holds)

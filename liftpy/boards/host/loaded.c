@@ -97,8 +97,11 @@ static int built(struct loaded *loaded)
     free(source.file);
     if (!succeeded(loaded, code, "clCreateProgramWithSource", candidate->id))
         return 0;
+    const char *options = loaded->plan->options;
+    if (candidate->optional && has_extension(loaded->device, candidate->optional))
+        options = candidate->options;
     double begun = seconds();
-    code = clBuildProgram(loaded->program, 1, &id, loaded->plan->options, NULL, NULL);
+    code = clBuildProgram(loaded->program, 1, &id, options, NULL, NULL);
     loaded->outcome->build_seconds = seconds() - begun;
     if (code != CL_SUCCESS) {
         keep_log(loaded, code);

@@ -32,6 +32,7 @@ struct launch {
 /* A candidate; `row` has the first columns of its row in the results, as CSV. */
 struct candidate {
     char *id, *row, *file, *sha256;
+    char *optional, *options; /* how it is built on a device with an extension, NULL if as all */
     size_t allocated;
     size_t extensions, slots, buffers, launches, results;
     char **extension;
@@ -49,7 +50,7 @@ struct plan {
     size_t warmup, least, most, attempts;
     double enough_ns;
     size_t known, inputs, components, candidates;
-    char **extension; /* the `known` extensions: those that some scalar type needs */
+    char **extension; /* the `known` extensions: those that kernels may use */
     struct scalars scalars;
     struct data *input;
     struct expected *expected;

@@ -111,7 +111,7 @@ def families_for(device: Device, named: Iterable[str] = ()) -> tuple[str, ...]:
     return tuple(
         name
         for name, family in FAMILIES.items()
-        if name in named or not (family.if_named or (device.type == "CPU" and family.for_groups))
+        if name in named or family.suits(device.type, device.extensions)
     )
 
 

@@ -19,6 +19,7 @@ from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.chunked import CHUNKED
 from liftpy.rewrite.strategies.families.cooperative import COOPERATIVE
 from liftpy.rewrite.strategies.families.direct import DIRECT
+from liftpy.rewrite.strategies.families.dots import DOTS
 from liftpy.rewrite.strategies.families.form import Choices, Family, Form
 from liftpy.rewrite.strategies.families.local import LOCAL
 from liftpy.rewrite.strategies.families.partial import PARTIAL
@@ -56,6 +57,7 @@ FAMILIES: dict[str, Family] = {
     for f in (
         PLAIN,
         DIRECT,
+        DOTS,
         PARTIAL,
         CHUNKED,
         ROWS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -52,7 +52,9 @@ class Family:
     `for_groups` gains by local memory that is faster than caches. A CPU has none and pays for each
     barrier, so its space contains such a family only if the user names it. A family `if_named` is
     in no device's space unless the user names it: its forms refine those of another family, and
-    would take draws from it.
+    would take draws from it. A family with `instructions` gains by those of OpenCL extensions: the
+    space of a GPU that has one of these contains it. That of a CPU contains it only if it is named,
+    since a runtime may have the extension where the processor has no such instruction.
     """
 
     name: str
@@ -60,6 +62,13 @@ class Family:
     match: Callable[[Program], Form | str]
     for_groups: bool = False
     if_named: bool = False
+    instructions: tuple[str, ...] = ()
+
+    def suits(self, kind: str, extensions: Collection[str]) -> bool:
+        """Whether it is in the space of a device of a kind, such as CPU, with these extensions."""
+        if self.if_named or (kind == "CPU" and (self.for_groups or self.instructions)):
+            return False
+        return not self.instructions or any(e in extensions for e in self.instructions)
 
 
 def product(**words: tuple[str, ...]) -> Iterator[Choices]:

@@ -1,0 +1,96 @@
+"""`dots`: register blocks whose sums of products of 8-bit integers are dot products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from liftpy.ir.expr import Expr
+from liftpy.ir.nat import NatLike
+from liftpy.ir.program import Program
+from liftpy.ir.types import INTEGER_DOTS
+from liftpy.primitives.vector import LANES_OF_A_DOT, MAX_LANES
+from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.block import block_of, cut_of, register_blocks, store_padding
+from liftpy.rewrite.strategies.dots import sums_of_dots
+from liftpy.rewrite.strategies.elementwise import folds_inward
+from liftpy.rewrite.strategies.families.common import with_epilogues
+from liftpy.rewrite.strategies.families.direct import Direct, DirectBlock
+from liftpy.rewrite.strategies.families.direct import match as blocks_of
+from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.remember import remembered
+from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, seq
+
+NO_CONSTANTS: frozenset[str] = frozenset()
+"""Constants are not packed: vectors are along the dimension that is reduced."""
+
+
+@dataclass(frozen=True)
+class Dots:
+    """The block of `direct` as it is written, whose sums are cut into vectors."""
+
+    form: Direct
+
+    @property
+    def block(self) -> DirectBlock:
+        """The block."""
+        return self.form.blocks[0]
+
+    def choices(self) -> Iterator[Choices]:
+        """The stored part of the padding, the level, and the last block."""
+        yield from product(pad=self.block.pads, level=("glb", "wrg"), **self.block.tails)
+
+    def inside(self, _memory: str) -> Iterator[Choices]:
+        """None: inside a block of held values, `direct` is used."""
+        yield from ()
+
+    def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """The sizes of a block, and the lanes of a vector."""
+        block = self.block
+        return (
+            Parameter("kappa", 1, block.inner, "results of the inner map (kernels)"),
+            Parameter("sigma", 1, block.outer, "results of the other map (windows of a row)"),
+            Parameter("v", LANES_OF_A_DOT, MAX_LANES, "products of a sum that are added at once"),
+        )
+
+    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+        """`sums_of_dots`, then `register_blocks` without vectors over results."""
+        tail = choices.get("tail", "none")
+        cuts = cut_of(self.block.inner, tail), cut_of(self.block.outer, tail)
+        kappa, sigma = sizes["kappa"].nat, sizes["sigma"].nat
+        blocks = register_blocks(NO_CONSTANTS, kappa, sigma, 1, level=choices["level"], cuts=cuts)
+        sums = dots_of_block(sizes["v"].nat)
+        return seq(INWARD, sums, blocks, store_padding(choices["pad"]))
+
+
+def dots_of_block(width: NatLike) -> Strategy:
+    """`sums_of_dots` for the reductions of the block that makes the result."""
+
+    def run(body: Expr) -> Result:
+        path = block_of(body)
+        if path is None:
+            return Failure("dots_of_block", "no block makes the result")
+        return at_path((*path, 1, 1), sums_of_dots(width))(body)
+
+    return run
+
+
+def match(program: Program) -> Dots | str:
+    """The first block of `direct`, if its reductions are sums of products of 8-bit integers."""
+    form = blocks_of(program)
+    if isinstance(form, str):
+        return form
+    made = dots_of_block(LANES_OF_A_DOT)(with_epilogues(program.body.body))
+    if isinstance(made, Failure):
+        return "no sums of products of 8-bit integers, in a multiple of 4, make the result"
+    return Dots(form)
+
+
+INWARD = remembered(folds_inward)
+
+DOTS = Family(
+    "dots",
+    "register blocks whose sums of products of 8-bit integers are dot products of four lanes",
+    match,
+    instructions=INTEGER_DOTS,
+)
