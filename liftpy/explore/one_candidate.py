@@ -12,6 +12,7 @@ from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.units import families_for, families_in, units_settled
 from liftpy.ir.program import Program
 from liftpy.rewrite.forms import in_turn
+from liftpy.rewrite.partition import WINOGRAD
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.sizes import closed
@@ -63,7 +64,8 @@ def first_with(
     family = settings.get(FAMILY)
     named = families_for(device, families_in(settings))
     families = [str(family)] if family in FAMILIES else named  # others do not fit
-    forms = in_turn(program, bank_in(settings))
+    tiles = frozenset({str(settings[WINOGRAD])}) if WINOGRAD in settings else None
+    forms = in_turn(program, bank_in(settings), tiles)
     for unit in units_settled(device, forms, settings, families, memory_limit):
         part = unit.fitting(settings)
         found = None if part is None else part.first(settings, 0)
