@@ -160,6 +160,7 @@ def test_the_bench_has_the_device_before_a_builder_is_started(device, tmp_path, 
                 benches.append(measurer.bench._ready)
             return started(command, ceiling)
 
-        monkeypatch.setattr(process, "Process", noted)
-        measurer.start()
+        with monkeypatch.context() as patch:  # undone before what it is put over
+            patch.setattr(process, "Process", noted)
+            measurer.start()
         assert benches == [True]
