@@ -17,10 +17,11 @@ def device(name):
 
 
 @contextmanager
-def cluster(*names, resource="DEVICE", real=False):
+def cluster(*names, resource="DEVICE", real=False, mute=()):
     """The address of a scheduler, which is not in the messages of what is raised inside.
 
-    The devices are pretended ones with these names, or `real` ones of this machine.
+    The devices are pretended ones with these names, or `real` ones of this machine. The workers
+    that are named in `mute` do not offer one.
     """
     here = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     own = {
@@ -34,6 +35,9 @@ def cluster(*names, resource="DEVICE", real=False):
             "options": here | own | {"name": name, "preload_argv": ["--device", name]},
         }
         for name in names
+    }
+    workers |= {
+        name: {"cls": Worker, "options": here | {"name": name, "nthreads": 1}} for name in mute
     }
     slow = "Creating scratch directories"  # on a busy machine
     known = tuple((device(name), None) for name in names)

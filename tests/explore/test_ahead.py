@@ -215,7 +215,8 @@ def test_what_is_killed_with_two_under_way_goes_on_with_the_same_one_by_one(runt
     left = [row.ordinal for row in Campaign.read(db).rows if row.outcome not in KINDS]
     assert 1 <= len(left) <= 2, "one is measured, one is built"
     assert finished(db) >= 2
-    explore(TINY, 5, 0, db, as_gpu(runtime), **OPTIONS)
+    with in_one_process(tmp_path):
+        explore(TINY, 5, 0, db, as_gpu(runtime), **OPTIONS)
     assert content(db) == content(whole)
     after = moments(db)
     for suspect in left:

@@ -1,13 +1,10 @@
 """Kernels that misbehave, on a real device, through a real bench. They are written by hand."""
 
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.errors import LiftError
 from liftpy.explore.measure.check import Expected
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.measurer import BENCH
@@ -220,12 +217,3 @@ def test_a_runtime_that_dies_costs_its_candidate_only(falls, monkeypatch):
         outcome = measure(falls, twice())
     assert isinstance(outcome, Crashed)
     assert "signal SIGKILL" in outcome.reason
-
-
-def test_a_device_that_is_not_there_any_more_is_said(device):
-    worker = start(device)
-    goes_on(worker)
-    worker.kill()
-    worker.setup = replace(worker.setup, device=DEFAULT_DEVICE)
-    with pytest.raises(LiftError, match="this machine has no device"):
-        measure(worker, twice())

@@ -247,10 +247,13 @@ def test_a_limit_on_the_error_applies_to_each_form_in_two_dimensions():
 
 def test_the_printed_bound_is_enough():
     case = Case((13,), 3, 2, (3,), 0)
-    for form in space_of(case.program, DEFAULT_DEVICE, max_error=0).left_out:
+    forms = [*partitions(case.program)]
+    _, left = precision.within_error(forms, 0)
+    assert {form.word for form in left} == {*case.words}
+    for form in left:
         least = float(form.why.rpartition(" ")[2])
-        words = space_of(case.program, DEFAULT_DEVICE, max_error=least).choices[WINOGRAD]
-        assert form.word in words
+        kept, _ = precision.within_error(forms, least)
+        assert form.word in {dict(partition.words).get(WINOGRAD) for partition in kept}
 
 
 def test_a_form_whose_bound_is_not_known_is_left_out(monkeypatch):
@@ -303,7 +306,7 @@ def test_a_campaign_that_was_begun_without_bounds_goes_on_without_them(device, t
     [
         "stencil/poisson19/7x6x5",
         "stencil/separable/11x13x5",
-        "convolution/depthwise/9x8x4x3x1",
+        pytest.param("convolution/depthwise/9x8x4x3x1", marks=pytest.mark.soak),
         "pool/average/8x10x3x2x2",
         "gesummv/11x7",
         "atax/7x5",

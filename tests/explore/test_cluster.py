@@ -89,14 +89,12 @@ def scheduler(tmp_path_factory):
         yield json.loads(file.read_text())["address"]
 
 
-def worker(
-    scheduler, folder, device, name=None, resource="DEVICE=1", module="tests.explore.plain_board"
-):
+def worker(scheduler, folder, device, name=None, module="tests.explore.plain_board"):
     """A worker that has a device, with its log beside the database."""
     preload = ("--preload", module, "--device", device)
     return dask(
         *("worker", scheduler, *LOOPBACK, "--nthreads", 1, "--no-nanny"),
-        *("--name", name or device, "--resources", resource, *preload),
+        *("--name", name or device, "--resources", "DEVICE=1", *preload),
         log=folder / f"{name or device}.log",
     )
 
@@ -212,7 +210,7 @@ def rows(path):
     return Campaign.read(path).rows if path.exists() and path.stat().st_size else ()
 
 
-def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(scheduler, tmp_path, monkeypatch):
+def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(tmp_path, monkeypatch):
     devices()
     made = []
 
@@ -224,8 +222,7 @@ def test_workers_that_do_not_fit_are_refused_and_all_lost_is_said(scheduler, tmp
     path = tmp_path / "pocl.db"
     notes = []
     with ExitStack() as opened:
-        opened.enter_context(worker(scheduler, tmp_path, "intel"))
-        opened.enter_context(worker(scheduler, tmp_path, "intel", "mute", "GPU=1"))
+        scheduler = opened.enter_context(cluster("intel", real=True, mute=["mute"]))
         old = tmp_path / "old.py"
         old.write_text(OLD)
         opened.enter_context(worker(scheduler, tmp_path, "pocl", "old", module=old))

@@ -33,7 +33,8 @@ LAYER = convolution(Convolution(16, 28, 28, 16, (3, 3), padding=(1, 1, 1, 1)), "
 
 @pytest.fixture(scope="module")
 def space() -> Space:
-    return space_of(LAYER, DEVICE, families=["direct"], where=["kappa >= 4", "sigma >= 2"])
+    direct = Space.whole(LAYER, DEVICE, families=["direct"], made=by_definition)
+    return direct.asking(["kappa >= 4", "sigma >= 2"], {})
 
 
 def of(space: Space, **settings: Any) -> Candidate:

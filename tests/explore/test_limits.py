@@ -24,9 +24,8 @@ from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.measurer import Allowance, Limits
 from liftpy.explore.measure.outcome import TimedOut, WrongResult
 from liftpy.rewrite.strategy import attempt, rule
-from tests.shared import in_one_process
 
-pytestmark = pytest.mark.usefixtures("plain_workers")
+pytestmark = pytest.mark.usefixtures("in_one_process")  # but for workers that hang
 
 TWICE = lp.parse("def twice(xs: [12]f32) = xs |> map(x => x + x)")
 ENDLESS = lp.parse(
@@ -135,8 +134,7 @@ def test_a_worker_that_hangs_is_ended_with_the_limit(
         assert reader.under_way() == []
     monkeypatch.undo()
     settings = {"db": tmp_path / "a.db", "device": device, "search": "random", "again": False}
-    with in_one_process(tmp_path):
-        whole = lp.explore(TWICE, 3, **settings)
+    whole = lp.explore(TWICE, 3, **settings)
     assert [row.outcome for row in whole.rows] == ["measured"] * 3
     assert whole.stopped == ""
 
@@ -149,7 +147,9 @@ def test_a_worker_that_is_never_ready_is_ended_with_the_limit(clock, device, tmp
     assert stored.rows == ()
 
 
-def test_measuring_again_ends_with_the_limit(clock, device, tmp_path, monkeypatch):
+def test_measuring_again_ends_with_the_limit(
+    clock, device, tmp_path, monkeypatch, plain_workers, processes_of_its_own
+):
     def again(_campaign, known, measured, _in_time):
         clock.jump()
         for candidate in known.values():

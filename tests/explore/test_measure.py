@@ -1,5 +1,6 @@
 """The two workers of a campaign, for real."""
 
+import pickle
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,14 +9,14 @@ import numpy as np
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.explore.measure import process
 from liftpy.explore.measure.check import Doubt, Error, Expected, Right
 from liftpy.explore.measure.compiling import Compiler
 from liftpy.explore.measure.inputs import Inputs, inputs
 from liftpy.explore.measure.meaning import expected
 from liftpy.explore.measure.measurer import Measurer, Prepared
-from liftpy.explore.measure.messages import Built, Compile, Doubtful, Settle, Setup
+from liftpy.explore.measure.messages import Built, Compile, Doubtful, Ready, Settle, Setup
 from liftpy.explore.measure.outcome import Measured, TimedOut, WrongResult
-from liftpy.explore.measure.process import Process
 from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import MemoryFigures
@@ -23,7 +24,7 @@ from liftpy.rewrite.composition import skeletons
 from liftpy.semantics.evaluate import evaluate
 from tests.explore.pace import pace
 from tests.processes import SECONDS
-from tests.shared import in_one_process
+from tests.shared import in_one_process, started
 
 PROGRAM = parse("def sums(x: [30][17]f32) = x |> map(reduce(add, 0))")
 
@@ -63,21 +64,26 @@ def test_a_wrong_result_is_not_timed(device, tmp_path):
     assert outcome.where == (7,)
 
 
-HANGS = """
+HANGS = f"""
 import sys, time
 from multiprocessing.connection import Connection
-from liftpy.explore.measure.messages import Ready
 c = Connection(int(sys.argv[1]))
-c.recv()
-c.send(Ready())
-c.recv()
+c.recv_bytes()
+c.send_bytes({pickle.dumps(Ready())!r})
+c.recv_bytes()
 time.sleep(600)
 """
 
 
-def test_the_kernels_of_a_candidate_whose_bench_hangs_are_known_and_its_compiler_stays(device):
+def test_the_kernels_of_a_candidate_whose_bench_hangs_are_known_and_its_compiler_stays(
+    device, tmp_path
+):
     made, limit = [], 1.0 * pace(device)
-    with Measurer(setup(device), limit, benching=[sys.executable, "-c", HANGS]) as measurer:
+    hanging = [sys.executable, "-c", HANGS]
+    with (
+        in_one_process(tmp_path),  # but for the bench
+        Measurer(setup(device), limit, benching=hanging) as measurer,
+    ):
         for again in (1, 2):
             outcome = measurer.measure(plain(), on_compiled=made.append)
             assert outcome == TimedOut(limit, "measuring it")
@@ -117,7 +123,7 @@ def test_a_doubt_is_settled_by_the_meaning():
 def test_waiting_for_another_ones_request_is_not_a_candidates_time(device):
     limit = 1.0 * pace(device)
     with Measurer(setup(device), limit) as measurer:
-        measurer.start()
+        measurer.compiler.start()
         with ThreadPoolExecutor(1) as thread:
             with measurer.compiler.turn:
                 found = thread.submit(measurer.prepare, plain())
@@ -128,8 +134,10 @@ def test_waiting_for_another_ones_request_is_not_a_candidates_time(device):
         assert ready.seconds < limit
 
 
-def test_where_a_builder_is_lost_and_cannot_be_started_again_the_bench_builds(device, caplog):
-    with Measurer(setup(device), 60.0, ahead=True) as measurer:
+def test_where_a_builder_is_lost_and_cannot_be_started_again_the_bench_builds(
+    device, tmp_path, caplog
+):
+    with in_one_process(tmp_path), Measurer(setup(device), 60.0, ahead=True) as measurer:
         measurer.start()
         ahead = measurer.prepare(plain())
         assert isinstance(ahead.built, Built), ahead
@@ -142,16 +150,17 @@ def test_where_a_builder_is_lost_and_cannot_be_started_again_the_bench_builds(de
     assert isinstance(outcome, Measured), outcome.reason
 
 
-def test_the_bench_has_the_device_before_a_builder_is_started(device, monkeypatch):
+def test_the_bench_has_the_device_before_a_builder_is_started(device, tmp_path, monkeypatch):
     """It may be one that a single process can use: then the builder is the one to be refused."""
-    with Measurer(setup(device), 60.0, ahead=True) as measurer:
-        benches, start = [], Process.__init__
+    with in_one_process(tmp_path), Measurer(setup(device), 60.0, ahead=True) as measurer:
+        benches = []
 
-        def noted(process, command, *rest):
+        def noted(command, ceiling):
             if command == measurer.builder.command:
                 benches.append(measurer.bench._ready)
-            start(process, command, *rest)
+            return started(command, ceiling)
 
-        monkeypatch.setattr(Process, "__init__", noted)
-        measurer.start()
+        with monkeypatch.context() as patch:  # undone before what it is put over
+            patch.setattr(process, "Process", noted)
+            measurer.start()
         assert benches == [True]

@@ -1,6 +1,7 @@
 """A worker process and its loss. Workers that misbehave are scripts that speak the protocol."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from liftpy.errors import InternalError, WorkerRefused
 from liftpy.explore.measure import process
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.measurer import BENCH
-from liftpy.explore.measure.messages import Measure, Setup
+from liftpy.explore.measure.messages import Measure, Ready, Setup
 from liftpy.explore.measure.outcome import Crashed, Defect, TimedOut
 from liftpy.explore.measure.process import STARTS, Worker
 from liftpy.explore.measure.serving import first_to_go
@@ -25,15 +26,16 @@ from tests.processes import SECONDS, started, until
 SETUP = Setup("", DEFAULT_DEVICE, Inputs(()), ())
 REQUEST = Measure(Module("m", "", (), (), (), "out", MemoryFigures(0, 0, 0, 0, 0, 0)), None, 20.0)
 
-# A worker that greets, takes a request, and then does what a test says.
-MISBEHAVES = """
+# A worker that greets, takes a request, and then does what a test says. It reads no message, so
+# that it has nothing of liftpy to import.
+MISBEHAVES = f"""
 import os, signal, sys, time
 from multiprocessing.connection import Connection
-from liftpy.explore.measure.messages import Ready
+READY = {pickle.dumps(Ready())!r}
 c = Connection(int(sys.argv[1]))
 def greet():
-    c.send(Ready())
-    c.recv()
+    c.send_bytes(READY)
+    c.recv_bytes()
 """
 
 
@@ -43,7 +45,7 @@ def misbehaving(tmp_path):
 
     def start(script, *, reads=True):
         file = tmp_path / "worker.py"
-        file.write_text(f"{MISBEHAVES}{'c.recv()' if reads else ''}\n{script}")
+        file.write_text(f"{MISBEHAVES}{'c.recv_bytes()' if reads else ''}\n{script}")
         worker = Worker("measures candidates", BENCH, SETUP, [sys.executable, str(file)])
         started.append(worker)
         return worker
@@ -70,8 +72,8 @@ HALF = "os.write(c.fileno(), (1000).to_bytes(4, 'big') + b'half'); time.sleep(60
     ("script", "request_bytes"),
     [
         (f"greet(); {HALF}", 0),
-        ("c.send(Ready()); time.sleep(600)", 10_000_000),
-        ("c.send(Ready()); c.recv(); os.kill(os.getpid(), signal.SIGSTOP)", 0),
+        ("c.send_bytes(READY); time.sleep(600)", 10_000_000),
+        ("c.send_bytes(READY); c.recv_bytes(); os.kill(os.getpid(), signal.SIGSTOP)", 0),
     ],
     ids=["half an answer", "it does not read", "it is stopped"],
 )
@@ -138,7 +140,7 @@ def test_after_a_loss_the_next_request_gets_another_process(misbehaving):
 
 
 def test_a_process_that_died_between_two_requests_is_nobodys_doing(misbehaving):
-    worker = misbehaving("greet(); c.send('done'); c.recv()")
+    worker = misbehaving("greet(); c.send('done'); c.recv_bytes()")
     assert ask(worker) == "done"
     (process,) = started(worker.command[-1])
     process.kill()
@@ -160,7 +162,7 @@ def test_a_worker_that_is_killed_while_it_starts_is_started_again(misbehaving, t
 if not os.path.exists({str(once)!r}):
     open({str(once)!r}, "w").close()
     os.kill(os.getpid(), signal.SIGKILL)
-greet(); c.send("done"); c.recv()
+greet(); c.send("done"); c.recv_bytes()
 """
     worker = misbehaving(script)
     assert ask(worker) == "done"
@@ -177,7 +179,8 @@ def test_a_worker_that_raises_when_it_starts_is_a_defect(misbehaving):
 def test_where_the_system_forbids_to_go_first_it_is_said_once(misbehaving, tmp_path, caplog):
     note = first_to_go(tmp_path)  # a folder: nobody, root neither, can write it
     assert f"{tmp_path} cannot be written (Is a directory)" in note
-    script = f"c.send(Ready({note!r})); c.recv(); c.send('done'); c.recv()"
+    ready = pickle.dumps(Ready(note))
+    script = f"c.send_bytes({ready!r}); c.recv_bytes(); c.send('done'); c.recv_bytes()"
     for _ in range(2):
         worker = misbehaving(script)
         assert ask(worker) == "done"
@@ -205,7 +208,7 @@ def hold():
         sys.exit("not traced")
     open({folder!r} + "/tracer", "w").write(str(tracer))
 if os.path.exists({folder!r} + "/tracer"):  # the second worker
-    greet(); c.send("done"); c.recv()
+    greet(); c.send("done"); c.recv_bytes()
 hold()
 greet()
 """

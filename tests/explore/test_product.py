@@ -37,6 +37,11 @@ def two() -> Space:
 
 
 @pytest.fixture(scope="module")
+def three() -> Space:
+    return space_of(THREE, DEFAULT_DEVICE)
+
+
+@pytest.fixture(scope="module")
 def stored(two: Space) -> Space:
     return two.narrow({"score": "stored"})
 
@@ -141,8 +146,8 @@ def test_partitions_and_skeletons_of_the_whole_take_turns(two):
     assert families.keys() == {"plain", "tiled", STAGES}
 
 
-def test_every_draw_satisfies_what_all_stages_together_must():
-    for candidate in space_of(THREE, DEFAULT_DEVICE).sample(5, seed=2):
+def test_every_draw_satisfies_what_all_stages_together_must(three):
+    for candidate in three.sample(5, seed=2):
         assert collect(candidate.skeleton, DEFAULT_DEVICE).holds(candidate.point), candidate.label
 
 
@@ -382,12 +387,12 @@ def peak(candidate) -> int:
     return compile_candidate(candidate.skeleton, candidate.point).memory.peak
 
 
-def test_a_memory_limit_bounds_the_peak_of_all_stages_together():
-    peaks = [peak(c) for c in space_of(THREE, DEFAULT_DEVICE).sample(20, seed=1)]
+def test_a_memory_limit_bounds_the_peak_of_all_stages_together(three):
+    peaks = [peak(c) for c in three.sample(20, seed=1)]
     limit = sorted(peaks)[len(peaks) // 3]
     assert max(peaks) > limit
     limited = space_of(THREE, DEFAULT_DEVICE, memory_limit=limit)
-    assert 0 < limited.count() < space_of(THREE, DEFAULT_DEVICE).count()
+    assert 0 < limited.count() < three.count()
     within = [peak(c) for c in limited.sample(20, seed=1)]
     assert max(within) <= limit
 

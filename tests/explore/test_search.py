@@ -1,5 +1,7 @@
 """What every search keeps, and that one which looks finds more than one which draws."""
 
+import contextlib
+import io
 import itertools
 import math
 import os
@@ -151,18 +153,18 @@ def one():
     return Some(skeleton=Some(key="f", words={"family": "f"}), sizes=sizes, point=dict(sizes))
 print(likeness([one() for _ in range(50)], [one() for _ in range(50)]).tolist())
 """
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1")
-    ]
-    assert said[0] == said[1]
-    assert len(said[0]) > 1000
+    other = "0" if os.environ.get("PYTHONHASHSEED") != "0" else "1"
+    said = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": other},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    with contextlib.redirect_stdout(io.StringIO()) as here:
+        exec(code, {})  # noqa: S102  our own text
+    assert said == here.getvalue()
+    assert len(said) > 1000
 
 
 @cache

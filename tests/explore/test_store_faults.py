@@ -1,13 +1,15 @@
 """What becomes of a campaign when disk, file or folder fail: the real thing each time."""
 
+import multiprocessing
 import os
 import random
+import resource
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tempfile
-from contextlib import closing, contextmanager
+import warnings
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from liftpy.errors import StoreRefused
 from liftpy.explore.campaign.store import Store
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, MEASURED, MODULE, filled
+from tests.processes import SECONDS
 
 KIB = 1024
 
@@ -71,6 +74,24 @@ def measure(store, candidate):
     store.end(candidate.key, MEASURED)
 
 
+@contextmanager
+def child(does):
+    """A process that is forked from this one, with nothing to import, and a connection to it.
+
+    It calls `does` with the other end; it has ended when the context does.
+    """
+    forking = multiprocessing.get_context("fork")
+    ours, theirs = forking.Pipe()
+    process = forking.Process(target=does, args=(theirs,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # other threads hold nothing it needs
+        process.start()
+    theirs.close()
+    with ours:
+        yield process, ours
+        process.join(SECONDS)
+
+
 # --- full -----------------------------------------------------------------------------------------
 
 
@@ -106,32 +127,20 @@ def test_a_campaign_does_not_begin_on_a_full_disk_and_leaves_nothing(disk, candi
 def test_a_file_that_may_not_grow_keeps_what_it_has(path, candidates):
     """A quota: what the process may write ends in the middle of a transaction."""
     filled(path, candidates)
-    limited = f"""
-import resource
-from pathlib import Path
-from liftpy.errors import StoreRefused
-from liftpy.explore.campaign.store import Store
-from tests.explore.spaces import small_space
-from tests.explore.test_store import IDENTITY
-from tests.explore.test_store_faults import measure
-candidates = small_space().sample(4, seed=0)
-try:
-    with Store.open(Path({str(path)!r}), IDENTITY) as store:
-        resource.setrlimit(resource.RLIMIT_FSIZE, ({60 * KIB}, {60 * KIB}))
-        while True:
-            measure(store, candidates[3])
-except StoreRefused as refused:
-    print(refused)
-"""
-    said = subprocess.run(
-        [sys.executable, "-c", limited],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[2],
-    )
-    assert "cannot be read or written completely" in said.stdout
-    assert said.stderr == ""
+
+    def limited(said):
+        try:
+            with Store.open(path, IDENTITY) as store:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (60 * KIB, 60 * KIB))
+                while True:
+                    measure(store, candidates[3])
+        except StoreRefused as refused:
+            said.send(str(refused))
+
+    with child(limited) as (process, says):
+        said = says.recv()
+    assert process.exitcode == 0
+    assert "cannot be read or written completely" in said
     assert integrity(path) == "ok"
     with Store.open(path, IDENTITY) as store:
         assert [row.outcome for row in store.rows()][:3] == ["measured", "refused", "running"]
@@ -197,19 +206,14 @@ def test_what_a_killed_campaign_left_is_read_on_a_read_only_disk(disk, candidate
 
 def killed(path, candidate):
     """A process that began a candidate and was gone."""
-    script = f"""
-import os
-from pathlib import Path
-from liftpy.explore.campaign.store import Store
-from tests.explore.spaces import small_space
-from tests.explore.test_store import IDENTITY
-store = Store.open(Path({str(path)!r}), IDENTITY)
-store.begin(small_space().sample(4, seed=0)[{candidate.ordinal}])
-os._exit(9)
-"""
-    root = Path(__file__).parents[2]
-    gone = subprocess.run([sys.executable, "-c", script], check=False, cwd=root)
-    assert gone.returncode == 9
+
+    def begins(_):
+        Store.open(path, IDENTITY).begin(candidate)
+        os._exit(9)
+
+    with child(begins) as (process, _):
+        pass
+    assert process.exitcode == 9
 
 
 def test_a_file_that_a_user_may_not_write_is_read_by_them(others_file):
@@ -307,40 +311,27 @@ def test_a_log_of_garbage_loses_only_what_was_in_it(path, candidates):
 
 def test_of_campaigns_started_at_once_one_runs(path):
     """Each says what it became; the one with the file waits until the other has spoken."""
-    script = f"""
-import sys, time
-from pathlib import Path
-from liftpy.errors import StoreRefused
-from liftpy.explore.campaign.store import Store
-from tests.explore.test_store import IDENTITY
-print("ready", flush=True)
-sys.stdin.readline()
-try:
-    with Store.open(Path({str(path)!r}), IDENTITY):
-        print("runs", flush=True)
-        sys.stdin.readline()
-except StoreRefused as refusal:
-    print(refusal, flush=True)
-"""
-    several = [
-        subprocess.Popen(
-            [sys.executable, "-c", script],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[2],
-        )
-        for _ in range(2)
-    ]
-    for process in several:
-        assert process.stdout.readline() == "ready\n"
-    for process in several:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    said = [process.stdout.readline() for process in several]
-    for process in several:
-        process.communicate("end\n", timeout=60)
-        assert process.returncode == 0
+
+    def campaign(told):
+        told.send("ready")
+        told.recv()
+        try:
+            with Store.open(path, IDENTITY):
+                told.send("runs")
+                told.recv()
+        except StoreRefused as refusal:
+            told.send(str(refusal))
+
+    with child(campaign) as (one, of_one), child(campaign) as (other, of_other):
+        several = of_one, of_other
+        assert [each.recv() for each in several] == ["ready"] * 2
+        for each in several:
+            each.send("go")
+        said = [each.recv() for each in several]
+        for each in several:
+            with suppress(BrokenPipeError):  # the one that was refused has ended
+                each.send("end")
+    assert (one.exitcode, other.exitcode) == (0, 0)
     assert sorted(line.startswith("runs") for line in said) == [False, True], said
     assert sum("another process is running the campaign" in line for line in said) == 1
     assert integrity(path) == "ok"

@@ -19,6 +19,7 @@ from tests.explore.misbehaving import command
 from tests.explore.pace import ceiling, limits
 from tests.explore.spaces import places
 from tests.processes import started
+from tests.shared import in_one_process
 
 FAMILIES = ["plain", "direct"]
 OPTIONS = ["--family", "plain", "--family", "direct", "--search", "random"]
@@ -148,7 +149,7 @@ def test_a_campaign_in_which_nothing_is_right_exits_with_3(misbehave, liftpy):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("dies", [False, True], ids=["between candidates", "under a candidate"])
 def test_a_campaign_whose_device_is_gone_says_so_and_goes_on_later(
-    misbehave, runtime, tmp_path, dies
+    misbehave, runtime, tmp_path, monkeypatch, dies
 ):
     path = tmp_path / "a.db"
     measurers = misbehave({1: "dies"} if dies else {})
@@ -175,5 +176,7 @@ def test_a_campaign_whose_device_is_gone_says_so_and_goes_on_later(
     if dies:
         assert "signal SIG" in others[0].reason
         assert "no other process could be started: this machine has no" in others[0].reason
-    kinds = [row.outcome for row in run(path, 4, runtime).rows]
+    monkeypatch.undo()
+    with in_one_process(tmp_path):
+        kinds = [row.outcome for row in run(path, 4, runtime).rows]
     assert kinds == ["measured", "crashed" if dies else "measured", "measured", "measured"]

@@ -127,7 +127,7 @@ def alike(space: Space, member: Member, rng: Rng) -> list[Member]:
     return [m for m, n in zip(others, far, strict=True) if n == min(far)]
 
 
-def distance(one: dict[str, str], two: dict[str, str]) -> int:
+def distance(one: Mapping[str, str], two: Mapping[str, str]) -> int:
     """How many choices differ; in words of several levels, such as a mapping, how many levels."""
     return sum(
         a != b

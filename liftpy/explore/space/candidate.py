@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.version import VERSION
+from liftpy.ir.by_identity import by_identity
 from liftpy.ir.program import Program
 from liftpy.language.text.program import show
 from liftpy.rewrite.skeleton import Skeleton
@@ -17,7 +18,7 @@ from liftpy.rewrite.strategy import step_json
 KEY_DIGITS = 12
 
 
-@functools.cache
+@by_identity(256)
 def program_text(program: Program) -> str:
     """The text of a program, computed once."""
     return show(program, canonical=True)

@@ -65,8 +65,12 @@ class Member:
         return first(self.system) is not None
 
     @property
-    def words(self) -> dict[str, str]:
+    def words(self) -> Mapping[str, str]:
         """Its structural choices, the family first; in a stage, prefixed with the stage's name."""
+        return self._words
+
+    @cached_property
+    def _words(self) -> Mapping[str, str]:
         return stage_words(self.stage, self.skeleton) if self.stage else self.skeleton.words
 
     @property
