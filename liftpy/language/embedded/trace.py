@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import FrozenInstanceError, dataclass, field
 
 from liftpy.errors import LiftError, TypeRefused
 from liftpy.ir.call import FunCall
@@ -62,7 +62,7 @@ def traced() -> Generator[tuple[Trace, bool]]:
     except LiftError as error:
         locate(error, raised_at(error.__traceback__))
         raise
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, FrozenInstanceError) as error:
         if isinstance(error.__cause__, LiftError):  # the cause is more specific than NumPy's error
             locate(error.__cause__, raised_at(error.__traceback__))
             raise error.__cause__ from None
