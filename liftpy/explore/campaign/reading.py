@@ -72,7 +72,7 @@ class CampaignReader:
         """The identity of the campaign."""
         (row,) = self._ask("SELECT * FROM campaign JOIN expression ON expression = hash")
         with understanding(self.path):
-            return Identity(
+            identity = Identity(
                 row["program"],
                 row["text"],
                 json.loads(row["device"]),
@@ -80,6 +80,10 @@ class CampaignReader:
                 row["seed"],
                 json.loads(row["settings"]),
             )
+            if not isinstance(identity.settings, dict) or not isinstance(identity.device, dict):
+                raise TypeError("its device and its settings are not JSON objects")
+            _ = identity.devices  # TypeError for one that is incomplete
+            return identity
 
     def calls(self) -> list[Call]:
         """The calls that started or resumed the campaign, in order."""
