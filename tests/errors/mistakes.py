@@ -121,6 +121,7 @@ FUNCTIONS = {
     "deletion_of_an_attribute": "del xs.type\nreturn xs",
     "assignment_to_a_type": "lp.f32.name = 'f'\nreturn xs",
     "size_with_a_format": "return xs >> lp.take(f'{n:d}')",
+    "tuples_of_tuples": "for _ in range(60):\n    xs = (xs, xs)\nreturn xs",
     "pickled_expression": "import pickle\nreturn pickle.dumps(xs)",
 }
 PROGRAM = f"@lp.program\ndef f(xs: {TWELVE}):\n    return xs\n"
@@ -128,6 +129,9 @@ FILES = {
     "program_of_a_program": "@lp.program\n" + PROGRAM,
     "program_of_a_partial_function": (
         "from functools import partial\nlp.program(partial(lambda a, xs: xs, 1))\n"
+    ),
+    "result_that_no_memory_holds": (
+        "@lp.program\ndef f(x: lp.f32):\n    return lp.full(10**13, x)\nf(1)\n"
     ),
     "pickled_program": PROGRAM + "import pickle\npickle.dumps(f)\n",
     "show_of_a_function": "def f(x):\n    return x\nlp.show(f)\n",

@@ -20,6 +20,7 @@ from liftpy.language.embedded.python_words import OF_NUMBERS, SCALAR_WORDS
 from liftpy.language.embedded.sharing import TRACED, finished, placeholder, shallow
 from liftpy.language.embedded.trace import Trace, current, traced
 from liftpy.language.embedded.words import Section
+from liftpy.language.extent import limited
 from liftpy.language.given import is_number, is_stage, plain, shown, stage_or
 from liftpy.language.inference import Holes, settle, typed
 from liftpy.source.caller import Spot, beginning, locate, user_frames
@@ -236,7 +237,7 @@ def expression(value: Any, place: str = "an expression is needed here") -> Expr:
     if isinstance(value, Expr):
         return value
     if isinstance(value, tuple | list) and len(value) > 1:
-        return Tuple(tuple(expression(v, place) for v in value))
+        return limited(Tuple(tuple(expression(v, place) for v in value)))
     if is_number(value):
         return open_literal(plain(value))
     if isinstance(value, Nat):

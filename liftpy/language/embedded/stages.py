@@ -280,7 +280,7 @@ def generate(length: NatLike, f: Callee, index: ScalarType = I32) -> Expr:
 
 
 @word()
-def let(*given: Any, **named: Any) -> Any:
+def let(*given: Any, **keywords: Any) -> Any:
     """Binds values that are used several times: `xs >> lp.let(f)` or `lp.let(xs, f)`.
 
     The function takes one parameter per value, and is the first or the last argument. A Python
@@ -291,8 +291,12 @@ def let(*given: Any, **named: Any) -> Any:
     """
     functions = [f for f in given if not isinstance(f, Expr) and callable(f)]
     values = [x for x in given if isinstance(x, Expr) or not callable(x)]
-    if named or len(functions) != 1:
-        found = f"the keyword {next(iter(named))}" if named else plural(len(functions), "function")
+    if keywords or len(functions) != 1:
+        found = (
+            f"the keyword {next(iter(keywords))}"
+            if keywords
+            else plural(len(functions), "function")
+        )
         message = (
             f"lp.let takes values and one function, got {found}\n"
             "  the function takes the values and returns the result\n"

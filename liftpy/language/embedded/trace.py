@@ -16,6 +16,7 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.provided import TRACE
 from liftpy.language.embedded.misuse import misuse
+from liftpy.language.extent import limited
 from liftpy.language.inference import Holes
 from liftpy.source.caller import Spot, locate, raised_at
 
@@ -36,7 +37,7 @@ class Trace:
 
     def record(self, call: FunCall) -> None:
         """Record which function made a call."""
-        self.creators[id(call)] = call, self.scopes[-1]
+        self.creators[id(call)] = limited(call), self.scopes[-1]
 
 
 def current() -> Trace | None:
