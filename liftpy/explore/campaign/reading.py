@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from liftpy.constraints.device import Device
 from liftpy.errors import StoreRefused, UnknownName, a_few
@@ -72,16 +72,18 @@ class CampaignReader:
         """The identity of the campaign."""
         (row,) = self._ask("SELECT * FROM campaign JOIN expression ON expression = hash")
         with understanding(self.path):
+            device: object = json.loads(row["device"])
+            settings: object = json.loads(row["settings"])
+            if not isinstance(settings, dict) or not isinstance(device, dict):
+                raise TypeError("its device and its settings are not JSON objects")
             identity = Identity(
                 row["program"],
                 row["text"],
-                json.loads(row["device"]),
+                cast("dict[str, Any]", device),
                 row["version"],
                 row["seed"],
-                json.loads(row["settings"]),
+                cast("dict[str, Any]", settings),
             )
-            if not isinstance(identity.settings, dict) or not isinstance(identity.device, dict):
-                raise TypeError("its device and its settings are not JSON objects")
             _ = identity.devices  # TypeError for one that is incomplete
             return identity
 

@@ -56,7 +56,9 @@ def of_assignment(error: FrozenInstanceError) -> TypeRefused | None:
     for frame, _ in walk_tb(error.__traceback__):
         if frame.f_code.co_name in {"__setattr__", "__delattr__"}:
             break
-    given = None if frame is None else frame.f_locals.get("self")
+    if frame is None:
+        return None
+    given = frame.f_locals.get("self")
     if not isinstance(given, Expr | Size | Type | Lambda | UserFun | Program):
         return None
     done = "assigned" if frame.f_code.co_name == "__setattr__" else "deleted"
