@@ -440,7 +440,10 @@ def __getattr__(name: str) -> Any:
     if not known and (name.startswith("_") or name not in _module(_WORDS).DERIVED):
         message = f"module {__name__} has no attribute {name!r}"
         if not name.startswith("_"):
-            written = _module("liftpy.language.embedded.python_words").OVER_ARRAYS.get(name)
+            written = {
+                **_module("liftpy.language.embedded.python_words").OVER_ARRAYS,
+                **_module("liftpy.language.embedded.defining").NAMESAKES,
+            }.get(name)
             near = difflib.get_close_matches(name, __dir__(), 1)
             suggestion = f"write {written}" if written else "dir(lp) lists the words"
             suggestion = (

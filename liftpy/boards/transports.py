@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from liftpy.errors import BoardRefused
-from liftpy.files.reading import MIB, read_text
+from liftpy.files.reading import MIB, read_text, toml
 
 CONNECT_SECONDS = 15
 ALIVE_SECONDS = 10
@@ -173,7 +173,7 @@ def commands(address: str, path: Path) -> Transport:
     """The transport that a file describes."""
     what = f"the file {path} of --board"
     try:
-        data: dict[str, Any] = tomllib.loads(read_text(path, MIB, BoardRefused, what))
+        data: dict[str, Any] = toml(read_text(path, MIB, BoardRefused, what), what, BoardRefused)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BoardRefused(f"{what} is not TOML: {error}") from error
     for key in data:

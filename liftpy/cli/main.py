@@ -1,4 +1,4 @@
-"""The command `liftpy`, which handles Ctrl-C and SIGTERM from its start to its end.
+"""The command `liftpy`, which handles Ctrl-C, SIGTERM and SIGHUP from its start to its end.
 
 This module imports little, so that the signal handlers are installed before the slow imports.
 """
@@ -17,11 +17,15 @@ from liftpy.cli.loading import load
 PATIENCE = 5.0
 """Seconds that a command has to clean up; native code does not see a signal until it returns."""
 
-SENTENCES = {signal.SIGINT: "stopped", signal.SIGTERM: "stopped by SIGTERM"}
+SENTENCES = {
+    signal.SIGINT: "stopped",
+    signal.SIGTERM: "stopped by SIGTERM",
+    signal.SIGHUP: "stopped by SIGHUP",  # its terminal was closed
+}
 
 
 class Stop:
-    """Handles Ctrl-C and SIGTERM.
+    """Handles Ctrl-C, SIGTERM, and SIGHUP unless it is ignored, as under `nohup`.
 
     While the command is running (`at_work`), the first signal raises KeyboardInterrupt, so that the
     command can clean up and report what is stored. The process exits immediately on a signal before
@@ -34,9 +38,10 @@ class Stop:
         self.said = False
 
     def install(self) -> None:
-        """Installs the handlers of both signals."""
+        """Installs the handlers of the signals."""
         for number in SENTENCES:
-            signal.signal(number, self.heed)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self.heed)
         sys.unraisablehook = self._unraisable
         # Python calls `heed` between two bytecode instructions of the main thread, which may be
         # executing library code for long; the wakeup descriptor notifies another thread directly.
@@ -55,10 +60,12 @@ class Stop:
     def leave(self) -> None:
         """Exits, with a message if none was printed. Worker processes end with this process."""
         came = self.came or signal.SIGINT
-        if not self.said:
-            self.said = True
-            os.write(2, f"{SENTENCES[came]}\n".encode())
-        os._exit(128 + came)
+        try:
+            if not self.said:
+                self.said = True
+                os.write(2, f"{SENTENCES[came]}\n".encode())
+        finally:  # also if the terminal is gone
+            os._exit(128 + came)
 
     def _watch(self, reading: int) -> None:
         """Ends a command that does not react to a signal."""
@@ -78,8 +85,8 @@ class Stop:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a command and exits: 0 done, 1 refused, 2 usage, 3 nothing measured, 70 a defect.
 
-    130 after Ctrl-C, 143 after SIGTERM. With `arguments`, for calls from Python, signals are left
-    to the caller.
+    130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP. With `arguments`, for calls from Python,
+    signals are left to the caller.
     """
     if arguments is not None:
         load("application").run(list(arguments))
@@ -104,6 +111,8 @@ def work(stop: Stop) -> None:
         if stop.came is None:
             raise
         stop.said = isinstance(end, application.StoppedAndSaid)
-        sys.stdout.flush()
-        stop.leave()
+        try:
+            sys.stdout.flush()
+        finally:
+            stop.leave()
     stop.at_work = False

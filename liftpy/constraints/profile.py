@@ -27,7 +27,7 @@ from liftpy.constraints.hardware import (
     wanted_figure,
 )
 from liftpy.errors import SyntaxRefused, UnknownName
-from liftpy.files.reading import MIB, read_text
+from liftpy.files.reading import MIB, read_text, toml
 from liftpy.source.spans import Source, Span
 
 FOLDER = Path(__file__).with_name("profiles")
@@ -125,7 +125,7 @@ def read(text: str, name: str) -> Profile:
     source = Source(text)
     kind = "JSON" if name.endswith(JSON) else "TOML"
     try:
-        data = loaded(text, kind)
+        data = loaded(text, kind, f"the profile {name}")
     except tomllib.TOMLDecodeError as error:
         reason, at = located(source, str(error))
         what = f"the profile {name} is not a TOML file"
@@ -152,9 +152,9 @@ def read(text: str, name: str) -> Profile:
     return Profile(name, device, sources, figures, tuple(data.get(SIMILAR, ())))
 
 
-def loaded(text: str, kind: str) -> dict[str, Any]:
+def loaded(text: str, kind: str, what: str) -> dict[str, Any]:
     """The data of a text. A JSON text that is not an object has no keys, which `problems` names."""
-    data = json.loads(text) if kind == "JSON" else tomllib.loads(text)
+    data = json.loads(text) if kind == "JSON" else toml(text, what, SyntaxRefused)
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 
 

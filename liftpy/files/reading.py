@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
+import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from liftpy.errors import LiftError
 
 MIB = 1 << 20
+
+MOST_DOTS = 50
 
 
 @contextmanager
@@ -75,6 +78,18 @@ def read_text(path: Path, most: int, kind: type[LiftError] = LiftError, what: st
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise kind(f"{what} cannot be read: it is not UTF-8 text ({error.reason})") from error
+
+
+def toml(text: str, what: str, kind: type[LiftError] = LiftError) -> dict[str, Any]:
+    """The data of a TOML text; raises TOMLDecodeError if it has none.
+
+    Raises `kind` for a line with more than `MOST_DOTS` dots: the time that `tomllib` takes for a
+    key grows with the square of the number of its parts.
+    """
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.count(".") > MOST_DOTS:
+            raise kind(f"{what} cannot be read: line {number} has more than {MOST_DOTS} dots")
+    return tomllib.loads(text)
 
 
 def _why(error: OSError | ValueError) -> str:

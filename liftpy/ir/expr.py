@@ -20,6 +20,7 @@ from typing import Any
 from liftpy.ir.equality import NESTED, compared, exactly
 from liftpy.ir.provided import TRACE
 from liftpy.ir.types import TupleType, Type
+from liftpy.source.caller import refusal
 
 NO_PARAMS: frozenset[Param] = frozenset()
 
@@ -47,6 +48,13 @@ class Expr:
 
     def __deepcopy__(self, _: dict[int, Any]) -> Expr:
         return self
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise refusal(
+            "an expression cannot be pickled",
+            "it holds hashes, which differ in each process",
+            "pickle the text of the program, lp.show(program); lp.parse reads it back",
+        )
 
     def scalar(self, op: str, *args: Any) -> Expr:
         """A scalar operator applied to expressions and numbers."""

@@ -259,6 +259,12 @@ class Size:
         why = "it is a length or an index, not an array"
         raise refusal(what, why, "lp.iota(n) is the array of indices")
 
+    def __format__(self, spec: str) -> str:
+        if spec and self.constant is None:
+            what = f"{self.noun()} cannot be formatted as `{spec}`"
+            raise refusal(what, "its value is given later", "leave out the format")
+        return format(self.constant, spec) if spec else str(self)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in STATE:
             message = f"{type(self).__name__!r} object has no attribute {name!r}"

@@ -30,6 +30,7 @@ from liftpy.ir.types import (
 from liftpy.ir.walk import top_down
 from liftpy.language.embedded.sharing import plain_name
 from liftpy.language.entry import entry
+from liftpy.language.printing.spelling import show_type
 from liftpy.primitives import AnyMap
 from liftpy.primitives.work import computes
 from liftpy.semantics import numbers
@@ -38,6 +39,7 @@ from liftpy.semantics.array_folds import Path
 from liftpy.semantics.held import Held, number, steps, width
 from liftpy.semantics.numbers import NumpyReader
 from liftpy.semantics.operations import DTYPES, typed
+from liftpy.semantics.room import evaluation_bytes
 from liftpy.semantics.storage import from_storage, how_stored, to_storage
 from liftpy.source.caller import refusal
 
@@ -301,11 +303,20 @@ def evaluate(
     function = body_of(program, arrays, sizes)
     reader = NumpyReader(0, dtype)
     env, t = environment(program, function.params, arrays, reader), function.body.type
-    result = empty(t, (), reader)
-    with np.errstate(all="ignore"):  # as a device computes: infinities and NaN are values
-        value = denote(function.body, env, reader)
-        reader.rank = rank_of(t)
-        fill(value, t, result, (), reader)
+    try:
+        result = empty(t, (), reader)
+        with np.errstate(all="ignore"):  # as a device computes: infinities and NaN are values
+            value = denote(function.body, env, reader)
+            reader.rank = rank_of(t)
+            fill(value, t, result, (), reader)
+    except MemoryError as error:
+        needed = evaluation_bytes(function, dtype)
+        message = (
+            f"the memory does not suffice to evaluate the program: it may hold {needed:,} bytes\n"
+            f"  its result is {show_type(t)}\n"
+            "  use smaller sizes, or compute single elements with lp.evaluate_at"
+        )
+        raise ArgumentRefused(message) from error
     return in_memory(result, t) if dtype is None else result
 
 

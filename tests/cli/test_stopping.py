@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, at any moment: one sentence, the code that a shell expects, nothing left."""
+"""Ctrl-C, SIGTERM, SIGHUP at any moment: one sentence, the code a shell expects, nothing left."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from tests.cli.said import PROGRAM
 from tests.processes import until
 
 ROOT = Path(__file__).parents[2]
-CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 
 
@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
     found = tmp_path_factory.mktemp("stopped")
     (found / "tiny.lift").write_text(program_text(PROGRAM))
     text = "import os, signal\nos.kill(os.getpid(), signal.{})\nwhile True:\n    pass\n"
-    for name in ("SIGINT", "SIGTERM"):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         (found / f"{name}.py").write_text(text.format(name))
     ignoring = "import ctypes, os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
     (found / "native.py").write_text(f"{ignoring}ctypes.CDLL(None).sleep(600)\n")
@@ -112,3 +112,14 @@ def measured(path):
             with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
                 return db.execute("SELECT * FROM outcome WHERE kind = 'measured'").fetchone()
     return None
+
+
+def test_a_command_under_nohup_outlives_its_terminal(folder):
+    """SIGHUP is ignored there, and stays ignored."""
+    script = "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+    script += "from liftpy.cli.main import Stop; Stop().install(); "
+    script += "os.kill(os.getpid(), signal.SIGHUP); print('alive')"
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=ENVIRONMENT
+    )
+    assert (said.returncode, said.stdout) == (0, "alive\n"), said.stderr

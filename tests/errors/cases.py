@@ -616,6 +616,12 @@ def profile_that_is_no_toml(folder):
 
 
 @case
+def profile_with_a_key_of_many_parts(folder):
+    (folder / "board.toml").write_text("name" + ".a" * 60 + " = 1\n")
+    find_device("profile:./board.toml")
+
+
+@case
 def profile_that_is_no_json(folder):
     (folder / "board.json").write_text('{"name": board}')
     find_device("profile:./board.json")
@@ -861,6 +867,11 @@ def database_with_words_of_garbage(folder):
 @case
 def database_with_a_time_that_was_changed(folder):
     Store.read(changed(folder, "UPDATE run SET ns = ns + 1", sealed=False))
+
+
+@case
+def campaign_whose_text_is_missing(folder):
+    Store.read(changed(folder, "DELETE FROM expression"))
 
 
 @case

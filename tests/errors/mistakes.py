@@ -108,9 +108,32 @@ FUNCTIONS = {
     "windows_of_one_number": "return xs >> lp.split(4) >> lp.slide2d_rect(3, 1)",
     "generate_of_a_type_of_numpy": "return lp.generate(3, lambda i: i, np.int32)",
     "evaluated_inside": "return lp.evaluate(xs)",
+    "let_of_a_keyword": "return lp.let(lambda y: y, y=xs)",
+    "let_of_text": "return lp.let('y', xs, lambda y: y)",
+    "full_of_text": "return lp.full(3, 'a')",
+    # functions of Python where a word takes a function
+    "map_of_a_function_of_math": "import math\nreturn xs >> lp.map(math.exp)",
+    "fold_by_a_function_of_math": "import math\nreturn xs >> lp.reduce(math.hypot, 0)",
+    "fold_by_max_of_python": "return xs >> lp.reduce(max, -np.inf)",
+    "map_of_a_type_of_python": "return xs >> lp.map(float)",
+    # what is done to the values themselves
+    "assignment_to_an_attribute": "xs.total = 1\nreturn xs",
+    "deletion_of_an_attribute": "del xs.type\nreturn xs",
+    "assignment_to_a_type": "lp.f32.name = 'f'\nreturn xs",
+    "size_with_a_format": "return xs >> lp.take(f'{n:d}')",
+    "tuples_of_tuples": "for _ in range(60):\n    xs = (xs, xs)\nreturn xs",
+    "pickled_expression": "import pickle\nreturn pickle.dumps(xs)",
 }
 PROGRAM = f"@lp.program\ndef f(xs: {TWELVE}):\n    return xs\n"
 FILES = {
+    "program_of_a_program": "@lp.program\n" + PROGRAM,
+    "program_of_a_partial_function": (
+        "from functools import partial\nlp.program(partial(lambda a, xs: xs, 1))\n"
+    ),
+    "result_that_no_memory_holds": (
+        "@lp.program\ndef f(x: lp.f32):\n    return lp.full(10**13, x)\nf(1)\n"
+    ),
+    "pickled_program": PROGRAM + "import pickle\npickle.dumps(f)\n",
     "show_of_a_function": "def f(x):\n    return x\nlp.show(f)\n",
     "compiled_with_a_number": PROGRAM + "lp.compile(f, 3)\n",
     "explored_with_text": PROGRAM + "lp.explore(f, samples='5')\n",

@@ -8,6 +8,7 @@ import pytest
 from liftpy.errors import StoreRefused
 from liftpy.explore.campaign.rows import Call
 from liftpy.explore.campaign.schema import SCHEMA_VERSION, digest
+from liftpy.explore.campaign.seals import seal
 from liftpy.explore.campaign.store import Store
 from tests.explore.spaces import small_space
 from tests.explore.test_store import IDENTITY, MEASURED, MODULE, filled
@@ -120,3 +121,45 @@ def test_a_file_of_format_4_keeps_its_checksums(path, changed):
         assert store.borrowed("stage") == [{"time_ns": 7}]
         assert store.borrowed("another") is None
     Store.read(path).close()
+
+
+def changed_and_sealed(path, statement):
+    with closing(sqlite3.connect(path)) as db, db:
+        db.executescript(statement)
+        db.execute("DELETE FROM seal")
+        seal(db)
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("DELETE FROM campaign", "it has 0 campaigns"),
+        ("DELETE FROM expression", "names a row of expression that is missing"),
+        ("DELETE FROM derivation", "names a row of derivation that is missing"),
+        ("DELETE FROM candidate", "names a row of candidate that is missing"),
+        ("UPDATE expression SET text = text || ' '", "expression does not match its hash"),
+        ("UPDATE derivation SET skeleton = 'x'", "derivation does not match its hash"),
+        ("UPDATE derivation SET steps = steps || ' '", "derivation does not match its hash"),
+    ],
+)
+def test_a_file_with_missing_or_other_texts_is_refused(path, statement, why):
+    """These have no checksum of their own, or a program computed it again."""
+    changed_and_sealed(path, statement)
+    with pytest.raises(StoreRefused, match=why):
+        Store.read(path)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE campaign SET device = replace(hex(zeroblob(100000)), '00', '[')",
+        "UPDATE campaign SET device = '{}'",
+        "UPDATE campaign SET device = '[]'",
+        "UPDATE campaign SET settings = '[]'",
+        """UPDATE campaign SET settings = '{"devices": [{}]}'""",
+    ],
+)
+def test_values_that_liftpy_would_not_write_are_a_damaged_file(path, statement):
+    changed_and_sealed(path, statement)
+    with Store.read(path) as store, pytest.raises(StoreRefused, match="is damaged"):
+        _ = store.identity

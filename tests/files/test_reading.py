@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from liftpy.errors import LiftError, ResultsRefused
-from liftpy.files.reading import read_text
+from liftpy.files.reading import read_text, toml
 
 
 def test_a_text_is_read(tmp_path):
@@ -56,3 +56,11 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path):
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     (tmp_path / "a").write_bytes(b"\xff")
     assert refusal(tmp_path / "a") == "it is not UTF-8 text (invalid start byte)"
+
+
+def test_toml_with_a_key_of_many_parts_is_refused_at_once():
+    """The time that `tomllib` takes is quadratic in the parts: minutes for this text."""
+    assert toml("a.b = 1\nc = 'x.y'", "it") == {"a": {"b": 1}, "c": "x.y"}
+    for text in ("x" + ".x" * 200_000 + " = 1", "\n[x" + ".x" * 200_000 + "]"):
+        with pytest.raises(LiftError, match="more than 50 dots"):
+            toml(text, "it")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from liftpy.errors import StoreRefused, a_few
 from liftpy.explore.campaign.migrate import migrate
-from liftpy.explore.campaign.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from liftpy.explore.campaign.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION, digest
 from liftpy.explore.campaign.seals import broken, seal
 
 BUSY_SECONDS = 30.0
@@ -41,6 +41,7 @@ def snapshot(path: Path) -> sqlite3.Connection:
         _check_whole(path, held)
         migrate(held)
         _check_seals(path, held)
+        _check_links(path, held)
     return held
 
 
@@ -166,6 +167,25 @@ def _check_seals(path: Path, db: sqlite3.Connection) -> None:
         raise StoreRefused(_sentence(path, message, sqlite3.SQLITE_CORRUPT))
 
 
+def _check_links(path: Path, db: sqlite3.Connection) -> None:
+    """Refuses rows that name missing ones, and texts whose hash is not the one that names them."""
+    (count,) = db.execute("SELECT count(*) FROM campaign").fetchone()
+    found = [] if count == 1 else [f"it has {count} campaigns, not one"]
+    for of, named in db.execute('SELECT DISTINCT "table", parent FROM pragma_foreign_key_check'):
+        found.append(f"a row of {of} names a row of {named} that is missing")
+    for table, query in _HASHED.items():
+        if any(digest(*map(str, parts)) != key for key, *parts in db.execute(query)):
+            found.append(f"a row of {table} does not match its hash")
+    if found:
+        raise StoreRefused(_sentence(path, found[0], sqlite3.SQLITE_CORRUPT))
+
+
+_HASHED = {
+    "expression": "SELECT hash, text FROM expression",
+    "derivation": "SELECT hash, expression, skeleton, steps FROM derivation",
+}
+
+
 # --- SQLite's errors ------------------------------------------------------------------------------
 
 _SENTENCES = {
@@ -197,7 +217,7 @@ def understanding(path: Path) -> Generator[None]:
     """Turns errors from values that liftpy would not write into StoreRefused: a damaged file."""
     try:
         yield
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         how = f"{error} is missing" if isinstance(error, KeyError) else error
         raise StoreRefused(_sentence(path, how, sqlite3.SQLITE_CORRUPT)) from error
 

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from liftpy.constraints.device import Device
 from liftpy.errors import StoreRefused, UnknownName, a_few
@@ -72,14 +72,20 @@ class CampaignReader:
         """The identity of the campaign."""
         (row,) = self._ask("SELECT * FROM campaign JOIN expression ON expression = hash")
         with understanding(self.path):
-            return Identity(
+            device: object = json.loads(row["device"])
+            settings: object = json.loads(row["settings"])
+            if not isinstance(settings, dict) or not isinstance(device, dict):
+                raise TypeError("its device and its settings are not JSON objects")
+            identity = Identity(
                 row["program"],
                 row["text"],
-                json.loads(row["device"]),
+                cast("dict[str, Any]", device),
                 row["version"],
                 row["seed"],
-                json.loads(row["settings"]),
+                cast("dict[str, Any]", settings),
             )
+            _ = identity.devices  # TypeError for one that is incomplete
+            return identity
 
     def calls(self) -> list[Call]:
         """The calls that started or resumed the campaign, in order."""

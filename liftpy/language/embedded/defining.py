@@ -303,7 +303,10 @@ def program(f: Callable[..., Any] | None = None) -> Program:
     >>> dot(ones, ones).item()
     3.0
     """
-    if not callable(f) or isinstance(f, type):
+    if isinstance(f, Program):
+        message = f"{f.name} is a program already\n  `@lp.program` makes one of a function\n"
+        raise TypeRefused(message + "  remove this `@lp.program`")
+    if not callable(f) or isinstance(f, type) or not hasattr(f, "__name__"):
         message = (
             f"lp.program needs a function, got {shown(f)}\n  a program is a function of arrays\n"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -15,12 +16,16 @@ from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import F32, ArrayType, TupleType, Type, VectorType
 from liftpy.language.embedded.operations import call_of, open_literal, size_as_value
+from liftpy.language.embedded.python_words import OF_NUMBERS, SCALAR_WORDS
 from liftpy.language.embedded.sharing import TRACED, finished, placeholder, shallow
 from liftpy.language.embedded.trace import Trace, current, traced
 from liftpy.language.embedded.words import Section
+from liftpy.language.extent import limited
 from liftpy.language.given import is_number, is_stage, plain, shown, stage_or
 from liftpy.language.inference import Holes, settle, typed
 from liftpy.source.caller import Spot, beginning, locate, user_frames
+
+RETURNED = "an embedded function must return an expression"
 
 #: What a word accepts as a function.
 Callee: TypeAlias = Callable[..., Any] | Section | UserFun | Lambda
@@ -43,6 +48,8 @@ def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
         return user_function(operation.fitting(types), types)
     if isinstance(f, UserFun):
         return user_function(f, types)
+    if (refused := of_numbers(f)) is not None:
+        raise refused
     names = parameter_names(f, types)
     if len(names) == len(types):
         return bind(names, types, f)
@@ -55,6 +62,24 @@ def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
         f"  write lambda {', '.join('xyz'[: len(types)])}: ..."
     )
     raise TypeRefused(message)
+
+
+def of_numbers(f: Callable[..., Any]) -> TypeRefused | None:
+    """The refusal of a function of Python that needs numbers, such as `math.exp`; None for others.
+
+    `math.floor` and `math.ceil` ask their argument.
+    """
+    name = getattr(f, "__name__", "")
+    if f is getattr(builtins, name, None) and name in OF_NUMBERS:
+        title, own = name, f"write {OF_NUMBERS[name]}"
+    elif f is getattr(math, name, None) and name not in {"floor", "ceil"}:
+        title, word = f"math.{name}", SCALAR_WORDS.get(name)
+        words = ", ".join(f"lp.{w}" for w in sorted({*SCALAR_WORDS.values()}))
+        own = f"write lp.{word}" if word else f"available functions: {words}"
+    else:
+        return None
+    why = "it is called with expressions, whose values are known only when the program runs"
+    return TypeRefused(f"Python's `{title}` is a function of numbers\n  {why}\n  {own}")
 
 
 def user_function(f: UserFun, types: tuple[Type, ...]) -> Lambda:
@@ -198,37 +223,40 @@ def result(f: Callable[..., Any], value: Any) -> Expr:
     A refusal is placed where the function begins.
     """
     try:
-        return shallow(expression(value), TRACED)
+        return shallow(expression(value, RETURNED), TRACED)
     except TypeRefused as error:
         locate(error, beginning(f))
         raise
 
 
-def expression(value: Any) -> Expr:
-    """A Python value as an expression: a number becomes a literal, a tuple a tuple expression."""
+def expression(value: Any, place: str = "an expression is needed here") -> Expr:
+    """A Python value as an expression: a number becomes a literal, a tuple a tuple expression.
+
+    `place` says in a refusal where the expression is needed.
+    """
     if isinstance(value, Expr):
         return value
     if isinstance(value, tuple | list) and len(value) > 1:
-        return Tuple(tuple(expression(v) for v in value))
+        return limited(Tuple(tuple(expression(v, place) for v in value)))
     if is_number(value):
         return open_literal(plain(value))
     if isinstance(value, Nat):
         raise TypeRefused(size_as_value(value))
     if isinstance(value, tuple | list):
         message = (
-            f"an embedded function must return an expression, not a {type(value).__name__} of "
+            f"{place}, not a {type(value).__name__} of "
             f"{plural(len(value), 'element')}\n  a tuple has two components or more\n"
             "  return the expression itself: return xs"
         )
         raise TypeRefused(message)
-    if value is None:
+    if value is None and place == RETURNED:
         message = (
             "an embedded function returned None\n  a function without `return` returns None\n"
             "  return an expression"
         )
         raise TypeRefused(message)
     message = (
-        f"an embedded function must return an expression, not {shown(value)}\n"
+        f"{place}, not {shown(value)}\n"
         "  expressions are parameters, numbers, results of words and operators, and tuples of these"
     )
     raise TypeRefused(message)

@@ -10,11 +10,15 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+from dataclasses import FrozenInstanceError
+from traceback import walk_tb
 from types import FrameType, ModuleType
 from typing import Any
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr
+from liftpy.ir.function import Lambda, UserFun
+from liftpy.ir.program import Program
 from liftpy.ir.size import Size
 from liftpy.ir.types import Type
 from liftpy.language.embedded.python_words import OVER_ARRAYS
@@ -24,6 +28,8 @@ from liftpy.source.caller import Spot, of_user
 
 def misuse(error: Exception) -> TypeRefused | None:
     """The refusal that replaces an error; None for an error of the user's own code."""
+    if isinstance(error, FrozenInstanceError):
+        return of_assignment(error)
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
@@ -42,6 +48,22 @@ def misuse(error: Exception) -> TypeRefused | None:
         return None
     what, suggestion = said
     return TypeRefused(f"{what}\n  {str(error).rstrip('.')}\n  {suggestion}")
+
+
+def of_assignment(error: FrozenInstanceError) -> TypeRefused | None:
+    """The refusal of `xs.name = y` and `del xs.name` on a value of liftpy; None for others."""
+    frame = None
+    for frame, _ in walk_tb(error.__traceback__):
+        if frame.f_code.co_name in {"__setattr__", "__delattr__"}:
+            break
+    if frame is None:
+        return None
+    given = frame.f_locals.get("self")
+    if not isinstance(given, Expr | Size | Type | Lambda | UserFun | Program):
+        return None
+    done = "assigned" if frame.f_code.co_name == "__setattr__" else "deleted"
+    what = f"`.{frame.f_locals.get('name')}` of {shown(given)} cannot be {done}"
+    return TypeRefused(f"{what}\n  values of the language are immutable\n  use a Python variable")
 
 
 def of_call(node: ast.expr, frame: FrameType) -> tuple[str, str] | None:

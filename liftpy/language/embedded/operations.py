@@ -14,7 +14,18 @@ from liftpy.ir.operators import OPERATORS
 from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.program import Program
 from liftpy.ir.scalars import cast_literal
-from liftpy.ir.types import BOOL, F32, INTEGERS, SCALARS, STORAGE, OpenType, Type
+from liftpy.ir.types import (
+    BOOL,
+    F32,
+    INTEGERS,
+    SCALARS,
+    STORAGE,
+    ArrayType,
+    OpenType,
+    TupleType,
+    Type,
+    VectorType,
+)
 from liftpy.language.embedded.no_operand import NoOperand
 from liftpy.language.embedded.trace import current
 from liftpy.language.given import is_number, plain, shown
@@ -46,7 +57,15 @@ def constant_like(value: Any, other: Expr) -> Expr:
         raise TypeRefused(f"{shown(value)} is neither an expression nor a number: {suggestion}")
     if isinstance(plain(value), bool):
         return Literal(plain(value), BOOL)
-    return Literal(cast_literal(plain(value), other.type), other.type)
+    t = scalar_of(other.type)
+    return Literal(cast_literal(plain(value), t), t)
+
+
+def scalar_of(t: Type) -> Type:
+    """The type of a number beside a value of type `t`, which may not be a scalar."""
+    while isinstance(t, ArrayType | VectorType):
+        t = t.element
+    return F32 if isinstance(t, TupleType) else t
 
 
 def open_literal(value: float) -> Literal:

@@ -51,6 +51,14 @@ SCALAR_WORDS: Mapping[str, str] = {
     "pow": "power",
     **OF_FLOATS,
 }
+#: What to write for functions of Python that need numbers, where a word takes a function.
+OF_NUMBERS: Mapping[str, str] = {
+    "max": "lp.maximum",
+    "min": "lp.minimum",
+    "float": "lambda x: lp.convert(x, lp.f32)",
+    "int": "lambda x: lp.convert(x, lp.i32)",
+    "bool": "lambda x: x != 0",
+}
 #: What to write for Python and NumPy functions on whole arrays.
 OVER_ARRAYS: Mapping[str, str] = {
     "map": "xs >> lp.map(f)",

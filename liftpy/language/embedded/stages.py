@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from liftpy.errors import TypeRefused
+from liftpy.errors import TypeRefused, plural
 from liftpy.ir.call import call
 from liftpy.ir.constraint import Equal
 from liftpy.ir.expr import Expr
@@ -280,7 +280,7 @@ def generate(length: NatLike, f: Callee, index: ScalarType = I32) -> Expr:
 
 
 @word()
-def let(*given: Any) -> Any:
+def let(*given: Any, **keywords: Any) -> Any:
     """Binds values that are used several times: `xs >> lp.let(f)` or `lp.let(xs, f)`.
 
     The function takes one parameter per value, and is the first or the last argument. A Python
@@ -291,9 +291,14 @@ def let(*given: Any) -> Any:
     """
     functions = [f for f in given if not isinstance(f, Expr) and callable(f)]
     values = [x for x in given if isinstance(x, Expr) or not callable(x)]
-    if len(functions) != 1:
+    if keywords or len(functions) != 1:
+        found = (
+            f"the keyword {next(iter(keywords))}"
+            if keywords
+            else plural(len(functions), "function")
+        )
         message = (
-            f"lp.let takes values and one function, got {len(functions)} functions\n"
+            f"lp.let takes values and one function, got {found}\n"
             "  the function takes the values and returns the result\n"
             "  write lp.let(value, lambda v: v * v), or value >> lp.let(lambda v: v * v)"
         )

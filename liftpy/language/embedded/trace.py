@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import FrozenInstanceError, dataclass, field
 
 from liftpy.errors import LiftError, TypeRefused
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.provided import TRACE
 from liftpy.language.embedded.misuse import misuse
+from liftpy.language.extent import limited
 from liftpy.language.inference import Holes
 from liftpy.source.caller import Spot, locate, raised_at
 
@@ -36,7 +37,7 @@ class Trace:
 
     def record(self, call: FunCall) -> None:
         """Record which function made a call."""
-        self.creators[id(call)] = call, self.scopes[-1]
+        self.creators[id(call)] = limited(call), self.scopes[-1]
 
 
 def current() -> Trace | None:
@@ -62,7 +63,7 @@ def traced() -> Generator[tuple[Trace, bool]]:
     except LiftError as error:
         locate(error, raised_at(error.__traceback__))
         raise
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, FrozenInstanceError) as error:
         if isinstance(error.__cause__, LiftError):  # the cause is more specific than NumPy's error
             locate(error.__cause__, raised_at(error.__traceback__))
             raise error.__cause__ from None

@@ -36,6 +36,7 @@ from liftpy.language.embedded.functions import eta
 from liftpy.language.embedded.operations import check_divisor
 from liftpy.language.embedded.prelude import OPERATIONS
 from liftpy.language.embedded.stages import WRITTEN_OUT, fixed_times, keeps_type
+from liftpy.language.extent import limited
 from liftpy.language.inference import note_guess
 from liftpy.language.printing import show as printing
 from liftpy.language.printing.spelling import show_type
@@ -101,7 +102,8 @@ class Elaborator(CallElaborator):
             case Group(items=(item,)):
                 return self.value(item, scope)
             case Group():
-                return Tuple(tuple(self.value(item, scope) for item in node.items))
+                items = tuple(self.value(item, scope) for item in node.items)
+                return self.placing(node, lambda: limited(Tuple(items)))
             case Let():
                 return self.let(node, scope)
             case Pipe():

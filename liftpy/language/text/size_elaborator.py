@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections import ChainMap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, UnknownName, a_few
 from liftpy.ir.nat import INDEX, Nat, greatest, least, nat, var
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import SCALARS, ArrayType, TupleType, Type, VectorType
+from liftpy.language.extent import product
 from liftpy.language.printing import show as printing
 from liftpy.language.text.syntax import (
     ArraySyntax,
@@ -29,6 +31,8 @@ from liftpy.language.text.syntax import (
     mentions,
 )
 from liftpy.source.spans import Source
+
+T = TypeVar("T")
 
 SIZE_ONLY = {"//": "rounding down", "/^": "exactly"}
 
@@ -49,6 +53,14 @@ class SizeElaborator:
     def refuse(self, kind: type[LiftError], what: str, node: Node, *why: str) -> LiftError:
         """An error with its place."""
         return self.source.refusal(kind, what, node.place, *why)
+
+    def placing(self, node: Node, make: Callable[[], T]) -> T:
+        """The result of `make`; its refusal, which has no place yet, gets that of `node`."""
+        try:
+            return make()
+        except TypeRefused as error:
+            what, *why = str(error).split("\n  ")
+            raise self.refuse(TypeRefused, what, node, *why) from error
 
     def unknown(
         self, what: str, name: str, node: Node, known: Iterable[str], *why: str
@@ -125,7 +137,7 @@ class SizeElaborator:
             case "-":
                 return left - right
             case "*":
-                return left * right
+                return self.placing(node, lambda: product(left, right))
             case "//":
                 return left // right
             case "%":

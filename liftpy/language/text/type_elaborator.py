@@ -24,6 +24,7 @@ from liftpy.ir.types import (
     with_article,
 )
 from liftpy.ir.walk import top_down
+from liftpy.language.extent import limited
 from liftpy.language.inference import Holes, settle
 from liftpy.language.text.size_elaborator import SizeElaborator
 from liftpy.language.text.syntax import (
@@ -56,6 +57,8 @@ class TypeElaborator(SizeElaborator):
         """The result of `make`; a refusal gets the place of `node` and the suggestions."""
         try:
             made = make()
+            if isinstance(made, Expr):
+                limited(made)
         except TypeRefused as refusal:
             what, _, why = str(refusal).partition(": ")
             if isinstance(node, Name | Call) and word_of(node) not in what:
