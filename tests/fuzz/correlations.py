@@ -389,7 +389,8 @@ def drawn(
 ) -> Iterator[Candidate]:
     """Candidates of the partition with these words, without the rest of the space."""
     rng = random.Random(seed)
-    made = partitions(program, words=frozenset(chosen[WINOGRAD]))
+    given = chosen.get(WINOGRAD)
+    made = partitions(program, words=None if given is None else frozenset(given))
     words = ((partition, dict(partition.words)) for partition in made)
     fitting = [p for p, own in words if all(own.get(name) in chosen[name] for name in chosen)]
     for _ in range(ATTEMPTS if fitting else 0):
