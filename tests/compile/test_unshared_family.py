@@ -74,3 +74,13 @@ def test_folds_of_what_other_folds_make_have_no_blocks() -> None:
                let s = row |> reduce(add, 0) in row |> map(v => v - s)))
           |> map(d => d |> transpose |> map(c => c |> reduce(add, 0))))""")
     assert FAMILIES[FAMILY].match(program) == "its folds read other folds"
+
+
+def test_folds_of_an_iterated_array_have_no_blocks():
+    """Each work-item would make the whole array in private memory, and read it at its ids."""
+    program = parse("""
+        def iterated(x: [2][8][2]f32) = x |> iterate(2, v => v |> map(map(map(e => e * 2))))
+          |> map(map(row => row |> reduce((a, y) => y - a, 0)))
+    """)
+    reason = FAMILIES[FAMILY].match(program)
+    assert reason == "its folds read an array that each work-item would make as a whole"

@@ -15,6 +15,7 @@ from liftpy.rewrite.strategies.planes import reads_no_folds
 from liftpy.rewrite.strategies.shapes import (
     body_of,
     is_folded,
+    is_in_registers,
     is_reduce,
     nests,
     outer_reductions,
@@ -46,6 +47,8 @@ def match(program: Program) -> Direct | str:
     sources = [a for e in maps if isinstance(e, FunCall) for a in e.args]
     if not alone or any(is_reduce(part) for source in sources for part in every_part(source)):
         return "its folds read other folds"
+    if any(map(is_in_registers, sources)):
+        return "its folds read an array that each work-item would make as a whole"
     lengths = outer_length(body_of(block)), outer_length(block)
     pads = stored_views(body)
     return Direct(
