@@ -82,7 +82,7 @@ CHUNKS = 16
 
 
 def part_of(case: Case, part: int) -> list[Form]:
-    """Every sixteenth form of a case, from `part` on; of the forms that overlap, only one is tried."""
+    """Every sixteenth form of a case, from `part` on, with one of the forms that overlap."""
     overlaps = {form for form in case.forms if form[0].endswith("+overlap")}
     one = random.Random(case.seed).sample(sorted(overlaps), min(1, len(overlaps)))
     return sorted((case.forms - overlaps).union(one))[part::CHUNKS]

@@ -27,7 +27,7 @@ from tests.subsample import subsample
 pytestmark = pytest.mark.usefixtures("derived_once")
 
 FAMILIES = "direct", "tiled"
-DRAWS = 5  # of a program; its structural choices take turns
+DRAWS = 3  # of a program; its structural choices take turns
 
 PROGRAMS: dict[str, Program] = {
     "matrix product": matmul(17, 5, 37),

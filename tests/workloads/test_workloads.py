@@ -43,7 +43,7 @@ SIZED = [name for name, family in FAMILIES.items() if isinstance(family, Family)
 SIZED += [f"{n}:nchw" for n in SIZED if n.startswith("convolution/")]  # pools: test_pooling.py
 
 FAMILIES_OF_DERIVATIONS = tuple(DERIVATIONS)
-DRAWS = 2  # of each family; benchmarks/space.py --candidates draws more
+DRAWS = 1  # of each family; benchmarks/space.py --candidates draws more
 
 
 def small(name: str) -> str:
