@@ -176,7 +176,7 @@ def local_bytes(candidate: Candidate, trees: int, row: int) -> int:
     return 4 * (trees * (int(candidate.assignment["group"]) + 2**steps - 2) + row * held)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", list(CASES))
 def test_each_step_has_a_barrier_and_half_of_the_results(name: str) -> None:
     case = CASES[name]

@@ -43,8 +43,8 @@ INTERPRETED = [
     Part("stages", 0, 12),
 ]
 ON_DEVICES = [
-    Part("any", 720, 50),
-    Part("lets", 150, 30),
+    Part("any", 720, 46),
+    Part("lets", 150, 26),
     Part("indices", 60, 20),
     Part("stages", 40, 6),
 ]

@@ -213,7 +213,7 @@ def test_the_counts_of_every_workload_are_those_of_its_loop_ir(part):
         assert modelled(candidate) == before_passes(candidate, ASSUMED), candidate.label
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("program", "key", "sizes"), [*FORMS, *WITHOUT_OCLGRIND], ids=str)
 def test_the_model_counts_what_the_loop_ir_does_if_three_things_hold(program, key, sizes):
     candidate = form(program, key, sizes)
