@@ -80,7 +80,7 @@ def part_of(families: int) -> tuple[str, ...]:
     return order[families::PARTS]
 
 
-@pytest.mark.sampled(72)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("families", range(PARTS))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_form_of_some_stages_is_right(

@@ -263,7 +263,7 @@ def test_numbers_of_16_bits_are_added_in_f32_and_rounded_once(kind: str, t: Any)
         agrees(lp.evaluate(program, *arrays), layer, expected, 0)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(
     ("kind", "mask"),
     [
