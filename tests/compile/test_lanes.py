@@ -24,7 +24,7 @@ from tests.subsample import subsample
 
 pytestmark = pytest.mark.usefixtures("derived_once")
 
-DRAWS = 3  # of each program and choice
+DRAWS = 2  # of each program and choice
 
 SAME = (1, 1, 1, 1)
 LAYERS = {

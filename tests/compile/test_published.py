@@ -11,16 +11,16 @@ from liftpy.constraints.system import Clause, ConstraintSystem
 from liftpy.ir.constraint import divides
 from liftpy.ir.nat import var
 from liftpy.pipeline import compile_program
-from liftpy.rewrite.composition import skeletons
 from liftpy.workloads import workload
 from tests.constraints.examples import four_stages
+from tests.spaces import as_one_stage
 
 POINT = {"theta": 5, "rho": 11, "kappa": 4, "sigma": 3, "omega": 144, "v": 4}
 
 
 def test_the_published_point_has_the_published_shape() -> None:
     """1681 tiles, 32 kernel groups, 8 chunks by 3 window groups, 62 MB of partial results."""
-    made = {s.key: s for s in skeletons(workload("vgg16/7"), ("staged",))}
+    made = {s.key: s for s in as_one_stage(workload("vgg16/7"), ("staged",))}
     skeleton = made["staged(coalesce=yes, unroll=no)"]
     assert collect(skeleton, DEFAULT_DEVICE).holds(POINT)
     module = compile_program(skeleton.at(POINT)).module
@@ -46,7 +46,7 @@ def test_the_inferred_conditions_have_as_many_points_as_the_published_ones() -> 
         largest_buffer=1 << 60,
         global_memory=1 << 60,
     )
-    made = {s.key: s for s in skeletons(workload("vgg16/7"), ("staged",))}
+    made = {s.key: s for s in as_one_stage(workload("vgg16/7"), ("staged",))}
     found = collect(made["staged(coalesce=no, unroll=no)"], device)
     kept = [c for c in found.clauses if not c.asked_by.startswith(("private memory", "code size"))]
     lanes = Clause(divides(var("v", 1), 4), ("the published range",))
@@ -59,7 +59,7 @@ def test_the_inferred_conditions_have_as_many_points_as_the_published_ones() -> 
 
 def test_neighbouring_chunks_read_neighbouring_vectors() -> None:
     """Coalesced, chunk ids stand beside each other in the address; else omega apart."""
-    made = {s.key: s for s in skeletons(workload("vgg16/7"), ("staged",))}
+    made = {s.key: s for s in as_one_stage(workload("vgg16/7"), ("staged",))}
     sources = [
         compile_program(made[f"staged(coalesce={c}, unroll=no)"].at(POINT)).module.source
         for c in ("yes", "no")

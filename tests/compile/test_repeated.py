@@ -134,7 +134,7 @@ PARTS = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_of_tuples_and_borders_of_rows_have_plain_candidates(
     runtime: Device, name: str, kept: Path

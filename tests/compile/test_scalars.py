@@ -91,7 +91,7 @@ def same(
             np.testing.assert_array_equal(one, two, err_msg=name)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("t", COMPUTED)
 def test_every_operator_of_a_type_is_right(runtime: Device, t: str, form: str) -> None:
@@ -120,7 +120,7 @@ def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> No
     same((t, t), written, form, numbers(t), runtime)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("given", COMPUTED)
 def test_every_conversion_is_right(runtime: Device, given: str, form: str) -> None:

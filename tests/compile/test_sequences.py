@@ -92,7 +92,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_a_sequence_is_right_in_every_family(runtime: Device, name: str, kept: Path) -> None:
     right_in_every_family(parse(PROGRAMS[name]), runtime, kept)

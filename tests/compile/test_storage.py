@@ -227,7 +227,7 @@ def one_kernel(t, width: int, verb: str) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::pyopencl.CompilerWarning")
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("t", TYPES)
 def test_conversions_of_all_types_and_widths_are_right(runtime, t) -> None:
     """One program of OpenCL with every conversion, load and store of a type that kernels call."""
@@ -253,7 +253,7 @@ def test_conversions_of_all_types_and_widths_are_right(runtime, t) -> None:
             np.testing.assert_array_equal(np.isnan(as_read), np.isnan(read))
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(40)
 @pytest.mark.slow
 @pytest.mark.parametrize("length", range(1, 68))
 def test_arrays_of_any_length_and_start_are_read_and_stored(device, length: int) -> None:

@@ -27,7 +27,7 @@ from tests.subsample import subsample
 pytestmark = pytest.mark.usefixtures("derived_once")
 
 FAMILIES = "direct", "tiled"
-DRAWS = 5  # of a program; its structural choices take turns
+DRAWS = 3  # of a program; its structural choices take turns
 
 PROGRAMS: dict[str, Program] = {
     "matrix product": matmul(17, 5, 37),
@@ -71,8 +71,8 @@ def test_nothing_is_written_twice_or_beyond_the_end() -> None:
         uneven = [c for c in drawn(name) if "if (" in compiled(c).source]
         assert uneven, name
         given = {p.name: a for p, a in zip(program.params, arrays, strict=True)}
-        jobs += [(compiled(c), given) for c in uneven[:2]]
-        expected += [evaluate(program, *arrays, dtype=np.float64)] * len(uneven[:2])
+        jobs += [(compiled(c), given) for c in uneven[:1]]
+        expected += [evaluate(program, *arrays, dtype=np.float64)] * len(uneven[:1])
     for (got, complaints), right_one in zip(check_all_under_oclgrind(jobs), expected, strict=True):
         assert not complaints, complaints[:3]
         agree(got, np.asarray(right_one), "under Oclgrind")

@@ -15,7 +15,7 @@ LEFT = shutil.ignore_patterns("golden")
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_does_what_the_page_says(device, tmp_path, name):
     for folder in COPIED:  # with `__pycache__`, or all modules would be compiled again

@@ -180,11 +180,11 @@ def as_oclgrind_counts(counts):
     return found
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.oclgrind
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("part", range(12))
 def test_oclgrind_executes_what_the_loop_ir_does(part):
-    some = FORMS[part::6]
+    some = FORMS[part::12]
     candidates = [form(*one) for one in some]
     assert not [*differing(candidates, [inputs(program) for program, *_ in some])]
 
@@ -201,19 +201,19 @@ def of_workload(name):
     return next(c for f in families for c in drawn(program, GPU, f, some, by_definition))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.oclgrind
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(16))
 def test_the_counts_of_every_workload_are_those_of_its_loop_ir(part):
     """Where the loop IR is only counted, what is loaded is 0."""
-    some = [(name, of_workload(name)) for name in SIZED[part::8]]
+    some = [(name, of_workload(name)) for name in SIZED[part::16]]
     fixed = [(c, case(name)[1]) for name, c in some if name not in BY_DATA]
     assert not [*differing(*zip(*fixed, strict=True))]
     for _, candidate in some:
         assert modelled(candidate) == before_passes(candidate, ASSUMED), candidate.label
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("program", "key", "sizes"), [*FORMS, *WITHOUT_OCLGRIND], ids=str)
 def test_the_model_counts_what_the_loop_ir_does_if_three_things_hold(program, key, sizes):
     candidate = form(program, key, sizes)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from liftpy.errors import TransformRefused
@@ -65,6 +65,7 @@ def test_the_published_f23_is_a_scaling():
     assert triple.bt == matrix([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]])
 
 
+@settings(max_examples=20)
 @given(
     st.integers(1, 4),
     st.integers(2, 5),
