@@ -75,6 +75,7 @@ def test_a_command_that_is_in_native_code_is_stopped_all_the_same(folder):
 def test_a_campaign_that_is_stopped_leaves_its_file_and_nothing_else(folder, number):
     path = folder / f"{number.name}.db"
     words = ["explore", "tiny.lift", "--db", path.name, "-n", "100000", "--search", "random"]
+    words += ["--family", "plain", "--family", "direct"]
     process = subprocess.Popen(
         [sys.executable, "-m", "liftpy", *words],
         stdout=subprocess.PIPE,
