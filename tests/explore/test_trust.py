@@ -140,6 +140,7 @@ def test_a_campaign_goes_on_whatever_its_candidates_do(
     assert [row["outcome"] for row in json.loads(said)] == kinds
 
 
+@pytest.mark.soak  # test_campaign.py::test_a_campaign_of_which_nothing_is_right_says_why
 @INTEL
 def test_a_campaign_in_which_nothing_is_right_exits_with_3(misbehave, liftpy):
     misbehave({1: "strays", 0: "is wrong"})
