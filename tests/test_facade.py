@@ -66,6 +66,7 @@ liftpy.parse
 """
 
 
+@pytest.mark.sampled(2)
 def test_a_board_needs_neither_solver_nor_parser(runtime):
     pytest.importorskip("distributed")
     selector = "intel" if "Intel" in runtime.platform else "pocl"

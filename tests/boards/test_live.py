@@ -225,7 +225,7 @@ esac
 """
 
 
-@pytest.mark.parametrize("restarts", [1, 2])
+@pytest.mark.parametrize("restarts", [pytest.param(1, marks=pytest.mark.soak), 2])
 def test_a_candidate_during_which_the_board_restarts_twice_crashed(
     beside, local, tmp_path, restarts
 ):

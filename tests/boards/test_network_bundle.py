@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import liftpy as lp
 from liftpy.boards.network_bundle import HOST_OF_NETWORK
 from liftpy.cli.application import application
+from liftpy.explore import one_candidate
 from liftpy.networks.plan import Plan
 from liftpy.networks.schedule import Pack, schedule_of
 from liftpy.opencl.clock import BY_HOST
@@ -60,9 +61,12 @@ def normalized():
 
 @pytest.fixture(scope="module")
 def original(pocl, tmp_path_factory):
-    """A network with packed constants: its plan, and its bundle."""
+    """A network with packed constants: its plan, of candidates of one family, and its bundle."""
     folder = tmp_path_factory.mktemp("network")
-    with lp.network(normalized()).joined().plan(device=pocl) as plan:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(one_candidate, "families_for", lambda *_: ("plain",))
+        plan = lp.network(normalized()).joined().plan(device=pocl)
+    with plan:
         plan.save(folder / "small.plan")
         steps = schedule_of(plan.graph, plan.modules, plan.layout).prepare
     assert any(isinstance(step, Pack) for step in steps)

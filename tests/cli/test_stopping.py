@@ -56,6 +56,7 @@ def test_a_command_can_be_stopped_while_it_starts(folder, at, number):
     assert said.stdout == ""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", CODES)
 def test_a_command_can_be_stopped_at_work(folder, number):
     said = interrupted(folder, 0, number, "show", f"{number.name}.py:x")
@@ -70,7 +71,7 @@ def test_a_command_that_is_in_native_code_is_stopped_all_the_same(folder):
     assert said.stderr == "stopped\n"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", CODES)
 def test_a_campaign_that_is_stopped_leaves_its_file_and_nothing_else(folder, number):
     path = folder / f"{number.name}.db"

@@ -17,12 +17,13 @@ def device(name):
 
 
 @contextmanager
-def cluster(*names, resource="DEVICE", real=False, mute=()):
+def cluster(*names, resource="DEVICE", real=False, mute=(), **of):
     """The address of a scheduler, which is not in the messages of what is raised inside.
 
-    The devices are pretended ones with these names, or `real` ones of this machine. The workers
-    that are named in `mute` do not offer one.
+    The devices are pretended ones with these names, or `real` ones of this machine. `of` has
+    further workers by name, with their devices. Those that are named in `mute` do not offer one.
     """
+    selectors = dict(zip(names, names, strict=True)) | of
     here = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     own = {
         "nthreads": 1,
@@ -32,9 +33,9 @@ def cluster(*names, resource="DEVICE", real=False, mute=()):
     workers = {
         name: {
             "cls": Worker,
-            "options": here | own | {"name": name, "preload_argv": ["--device", name]},
+            "options": here | own | {"name": name, "preload_argv": ["--device", selector]},
         }
-        for name in names
+        for name, selector in selectors.items()
     }
     workers |= {
         name: {"cls": Worker, "options": here | {"name": name, "nthreads": 1}} for name in mute

@@ -316,14 +316,14 @@ def test_a_family_that_does_not_apply_is_refused(device, tmp_path):
 
 def test_the_published_sampler_resumes_too(device, tmp_path):
     path = tmp_path / "a.db"
-    run(path, 3, device, sampler="incremental")
-    resumed = run(path, 7, device, sampler="incremental")
-    whole = run(tmp_path / "b.db", 7, device, sampler="incremental")
+    run(path, 2, device, sampler="incremental")
+    resumed = run(path, 4, device, sampler="incremental")
+    whole = run(tmp_path / "b.db", 4, device, sampler="incremental")
     assert drawn(resumed) == drawn(whole)
-    assert resumed.counts == {"measured": 7}
+    assert resumed.counts == {"measured": 4}
     assert not resumed.exhausted
     with pytest.raises(StoreRefused, match="sampler"):
-        run(path, 7, device)
+        run(path, 4, device)
 
 
 def test_a_memory_limit_that_nothing_keeps_is_explained(device, tmp_path):

@@ -27,8 +27,11 @@ SLOWER = 3  # the time of other forms with equally good sizes, relative to the f
 
 @pytest.fixture(scope="module")
 def correlation() -> Space:
-    """All families and all forms by F(m, r) of a small convolution."""
-    return Space.whole(Case((13,), 2, 2, (3,), 0).program, DEFAULT_DEVICE)
+    """All forms by F(m, r) of a small convolution, by some families."""
+    program = Case((61,), 4, 12, (3,), 0).program
+    return Space.whole(
+        program, DEFAULT_DEVICE, families=["plain", "direct", "small", "cooperative"]
+    )
 
 
 def form_of(candidate: Candidate) -> str:
@@ -93,11 +96,15 @@ def told(correlation):
 
 
 @pytest.mark.parametrize(
-    "fastest", ["4", *(pytest.param(form, marks=pytest.mark.soak) for form in ("direct", "2"))]
+    ("fastest", "seeds"),
+    [
+        ("4", SEEDS[:1]),
+        *(pytest.param(form, SEEDS, marks=pytest.mark.soak) for form in ("4", "direct", "2")),
+    ],
 )
-def test_the_fastest_form_is_found_as_if_it_were_known(correlation, told, fastest):
-    least = min(told(fastest, seed) for seed in SEEDS)
-    near = [found("guided", correlation, fastest, seed) <= NEAR * least for seed in SEEDS]
+def test_the_fastest_form_is_found_as_if_it_were_known(correlation, told, fastest, seeds):
+    least = min(told(fastest, seed) for seed in seeds)
+    near = [found("guided", correlation, fastest, seed) <= NEAR * least for seed in seeds]
     assert sum(near) >= len(near) - MISSED.get(fastest, 0)
 
 

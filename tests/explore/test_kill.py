@@ -19,7 +19,7 @@ def intel():
         pytest.skip(str(refusal))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.soak  # test_campaign.py kills a campaign and its workers on each commit
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_killed_and_resumed_is_what_was_never_killed(intel, tmp_path, seed):
     command, options = Command(tmp_path, SAMPLES), {"families": ["plain", "direct"]}

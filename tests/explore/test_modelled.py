@@ -15,7 +15,9 @@ from liftpy.traffic.time import modelled
 
 PROGRAM = lp.workload("matmul/64x96x48")
 DEVICE = "profile:mali-g72"
+FAMILIES = ["plain", "direct"]
 ASKED = {"samples": 12, "device": DEVICE, "modelled": True, "search": "random"}
+ASKED |= {"families": FAMILIES}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,7 @@ def campaign(tmp_path_factory):
 
 def test_each_candidate_has_the_time_of_the_model(campaign):
     device = find_device(DEVICE)
-    space, hardware = lp.space(PROGRAM, DEVICE), hardware_of(device)
+    space, hardware = lp.space(PROGRAM, DEVICE, families=FAMILIES), hardware_of(device)
     assert campaign.counts == {"modelled": 12}
     assert campaign.modelled
     for row in campaign.rows:
@@ -59,7 +61,9 @@ def test_a_modelled_campaign_is_not_continued_by_measuring(campaign):
     attached = find_device()
     assert identity.settings["modelled"] is True
     with pytest.raises(StoreRefused, match="modelled: it has True, this has none"):
-        lp.explore(PROGRAM, 3, db=campaign.path, device=attached, search="random")
+        lp.explore(
+            PROGRAM, 3, db=campaign.path, device=attached, search="random", families=FAMILIES
+        )
 
 
 def test_a_search_learns_from_modelled_times(campaign, tmp_path):

@@ -10,7 +10,7 @@ from liftpy.explore import exploring
 from liftpy.explore import search as searches
 from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.campaign.store import Store
-from liftpy.explore.exploring import DIRECT_FIRST, space_of
+from liftpy.explore.exploring import space_of
 from liftpy.explore.space.plainest import PLAIN, begun_with, plainest, plainness
 from liftpy.rewrite.forms import as_declared, other_forms, partitions
 from liftpy.rewrite.partition import WINOGRAD
@@ -96,6 +96,7 @@ def test_direct_candidates_are_measured_before_other_algorithms_are_derived(
     """An interrupted campaign goes on with the same candidates, each of them once."""
     derived, events = exploring.whole_space, []
     program = Case((7,), 2, 2, (2,), 0).program
+    asked = {"device": device, "again": False}
 
     def whole_space(program, limits, *, made=partitions, **others):
         events.append(made)
@@ -105,13 +106,12 @@ def test_direct_candidates_are_measured_before_other_algorithms_are_derived(
         events.extend([at.outcome.kind] if at.outcome is not None else [])
 
     monkeypatch.setattr(exploring, "whole_space", whole_space)
-    first = DIRECT_FIRST + 1  # and the plainest
-    begun = lp.explore(program, 4, 1, tmp_path / "p.db", device, again=False, progress=progress)
+    monkeypatch.setattr(exploring, "DIRECT_FIRST", 5)
+    first = 5 + 1  # and the plainest
+    begun = lp.explore(program, 4, 1, tmp_path / "p.db", progress=progress, **asked)
     assert events == [as_declared, "measured", as_declared, *["measured"] * 3]
     events.clear()
-    whole = lp.explore(
-        program, first + 3, 1, tmp_path / "p.db", device, again=False, progress=progress
-    )
+    whole = lp.explore(program, first + 3, 1, tmp_path / "p.db", progress=progress, **asked)
     left = ["measured"] * (first - 4)
     assert events == [as_declared, as_declared, *left, other_forms, *["measured"] * 3]
     assert [row.id for row in whole.rows[:4]] == [row.id for row in begun.rows]

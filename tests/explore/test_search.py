@@ -218,7 +218,7 @@ def test_narrowing_search_draws_neighbours_of_each_of_the_fastest(space: Space) 
 
 def test_other_skeletons_of_the_fastest_ones_family_are_tried_with_its_sizes() -> None:
     """They may differ in several choices, which no neighbour does."""
-    space = space_of(LAYER, DEFAULT_DEVICE)
+    space = space_of(LAYER, DEFAULT_DEVICE, families=["plain", "direct", "staged"])
     fastest = next(c for c in space.sample(200) if c.skeleton.family == "direct" and c.sizes)
     found = [*other_forms(space, [Trial(fastest, 100, 64)], everything, Rng(0))]
     assert {c.skeleton.family for c in found} == {"direct"}

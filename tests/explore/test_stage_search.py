@@ -92,7 +92,9 @@ def two() -> Space:
 def six() -> Space:
     """The partition in which all is stored."""
     names = ("product", "shifted", "outer")  # the others are stored in each partition
-    space = space_of(parse(SIX), DEFAULT_DEVICE, fixed=dict.fromkeys(names, STORED))
+    families = ["plain", "direct", "tiled", "local"]
+    fixed = dict.fromkeys(names, STORED)
+    space = space_of(parse(SIX), DEFAULT_DEVICE, fixed=fixed, families=families)
     (whole,) = space.products
     assert len(whole.partition.stages) == 6
     return Space(space.program, space.device, (), (whole,))
@@ -364,7 +366,7 @@ HOLDS = """def p(xs: [8][12]f32, w: [8][12]f32, u: [4][8]f32) =
 
 @pytest.fixture(scope="module")
 def holds() -> Space:
-    return Space.whole(parse(HOLDS), DEFAULT_DEVICE)
+    return Space.whole(parse(HOLDS), DEFAULT_DEVICE, families=["direct", "blocked"])
 
 
 def best_stored(space: Space) -> dict[str, list[tuple[int, Drawn]]]:
@@ -461,7 +463,8 @@ def test_known_times_are_scaled_by_the_median_ratio_into_a_new_list():
 def correlation() -> Space:
     """Forms by F(m, r) of a program, whose stages have the same names for each m."""
     program = Case((13,), 2, 2, (3,), 0).program
-    return Space.whole(program, DEFAULT_DEVICE, fixed={WINOGRAD: ["4", "6"]})
+    families = ["small", "direct", "blocked"]
+    return Space.whole(program, DEFAULT_DEVICE, fixed={WINOGRAD: ["4", "6"]}, families=families)
 
 
 def test_what_is_best_for_one_algorithm_is_tried_for_the_others(correlation) -> None:
