@@ -80,6 +80,7 @@ def test_random_systems_are_worth_counting():
     assert sum(count == 0 for count in counts) >= 5
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", [s for s in SMALL if len(points_of(made(s))) <= 40])
 def test_the_count_is_the_number_of_models_of_z3(seed):
     found = made(seed)

@@ -42,7 +42,7 @@ def test_rule_is_proved(name):
     assert verdict.obligations[0] == ASSUMED
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", WRITTEN)
 def test_rule_holds_at_many_sizes_written_out(name, request, monkeypatch):
     """A second judge: it shares the meanings with the prover, not z3 nor the inductions.
@@ -54,7 +54,7 @@ def test_rule_holds_at_many_sizes_written_out(name, request, monkeypatch):
     assert refute.refutation(RULES[name]) is None
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(28)
 @pytest.mark.parametrize(("rule", "field", "position"), CLAUSES)
 def test_rule_without_a_clause_is_refuted(rule, field, position):
     clauses = getattr(rule, field)
