@@ -66,7 +66,7 @@ def holds(candidates: list[Candidate]) -> None:
         assert emitted <= bound <= 4 * emitted, what
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
 )

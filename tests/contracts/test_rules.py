@@ -62,10 +62,9 @@ def test_rule_without_a_clause_is_refuted(rule, field, position):
     assert isinstance(prove(weaker, FEWER_STEPS), Refuted)
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_rule_is_tried_on_long_arrays(name):
+def test_rules_are_tried_on_long_arrays():
     """The sizes that are written out include arrays of more than 8 elements."""
-    assert possible(RULES[name]) or not lengths(RULES[name])
+    assert [n for n, r in RULES.items() if lengths(r) and not possible(r)] == []
 
 
 def test_proved_rule_is_admitted_and_a_refuted_one_is_not():
