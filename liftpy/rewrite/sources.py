@@ -257,6 +257,17 @@ class Closure:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
+@dataclass(frozen=True)
+class Reach:
+    """What follows from one definition; of a name without a text, only other definitions do."""
+
+    text: str | None = None
+    following: tuple[Item, ...] = ()
+    attributes: frozenset[str] = frozenset()
+    #: The members of a class that follow once their name is mentioned as an attribute.
+    members: tuple[tuple[str, Item], ...] = ()
+
+
 class Sources:
     """The definitions of a package.
 
@@ -271,7 +282,7 @@ class Sources:
         self.beyond = beyond
         self.printed = printed
         self.modules: dict[str, Module | None] = {}
-        self.known: dict[Item, list[Mentions]] = {}
+        self.reached: dict[Item, Reach] = {}
         self.members: dict[Item, Mapping[str, list[ast.stmt]]] = {}
 
     def module(self, name: str) -> Module | None:
@@ -292,25 +303,44 @@ class Sources:
 
     def step(self, item: Item, found: Closure) -> Iterator[Item]:
         """Add one definition and return those that follow from it."""
-        module, name = item
-        if item in found.items or module in self.beyond or self.is_beyond(f"{module}.{name}"):
+        if item in found.items:
             return
-        here = self.module(module)
-        if here is None:
+        if item not in self.reached:
+            self.reached[item] = self.reach(item)
+        reach = self.reached[item]
+        yield from reach.following
+        if reach.text is None:
             return
-        if "." not in name and name not in here.definitions:
-            yield from self.imported(here, module, name)
-            return
-        seen = self.mentions(item)
-        found.items[item] = "".join(m.text for m in seen)
-        for one in seen:
-            yield from self.followed(one, module, here, found)
-        for member in self.members.get(item, ()):
-            part = (module, f"{name}.{member}")
-            if member in found.attributes or self.is_called(member, module):
+        found.items[item] = reach.text
+        for attribute in reach.attributes - found.attributes:
+            found.attributes.add(attribute)
+            yield from found.waiting.pop(attribute, ())
+        for member, part in reach.members:
+            if member in found.attributes:
                 yield part
             else:
                 found.waiting.setdefault(member, set()).add(part)
+
+    def reach(self, item: Item) -> Reach:
+        """What follows from a definition or a name, whatever else is reached."""
+        module, name = item
+        if module in self.beyond or self.is_beyond(f"{module}.{name}"):
+            return Reach()
+        here = self.module(module)
+        if here is None:
+            return Reach()
+        if "." not in name and name not in here.definitions:
+            return Reach(following=tuple(self.imported(here, module, name)))
+        seen = self.mentions(item)
+        members = [(member, (module, f"{name}.{member}")) for member in self.members.get(item, ())]
+        called = [part for member, part in members if self.is_called(member, module)]
+        following = (f for one in seen for f in self.followed(one, module, here))
+        return Reach(
+            "".join(one.text for one in seen),
+            tuple(dict.fromkeys((*following, *called))),
+            frozenset().union(*(one.attributes for one in seen)),
+            tuple(m for m in members if m[1] not in called),
+        )
 
     def is_beyond(self, name: str) -> bool:
         """Whether a definition is not followed; `*` matches any ending."""
@@ -324,8 +354,8 @@ class Sources:
         special = member.startswith("__") and member.endswith("__")
         return special and (member not in PRINTING or module in self.printed)
 
-    def followed(self, one: Mentions, module: str, here: Module, found: Closure) -> Iterator[Item]:
-        """The definitions that follow from a text of a module."""
+    def followed(self, one: Mentions, module: str, here: Module) -> Iterator[Item]:
+        """The definitions that a text of a module names."""
         dotted = {name for name, _ in one.dotted}
         for name in one.names:
             target = self.as_module(here, name)
@@ -336,9 +366,6 @@ class Sources:
         for name, attribute in one.dotted:
             if (target := self.as_module(here, name)) is not None:
                 yield (target, attribute)
-        for attribute in one.attributes - found.attributes:
-            found.attributes.add(attribute)
-            yield from found.waiting.pop(attribute, ())
 
     def as_module(self, here: Module, name: str) -> str | None:
         """The module of the package that a name denotes; None if it is not one."""
@@ -364,16 +391,14 @@ class Sources:
 
     def mentions(self, item: Item) -> list[Mentions]:
         """What a definition mentions; for a class, only its bases and fields."""
-        if item not in self.known:
-            module, name = item
-            here = self.module(module)
-            if here is None:
-                raise InternalError(f"there is no module {module} in the package")
-            owner, _, member = name.partition(".")
-            nodes = self.members[module, owner][member] if member else here.definitions[name]
-            touched = [n for n in here.loose if not member and mentions_name(n, name)]
-            self.known[item] = [self.normalised(item, n) for n in (*nodes, *touched)]
-        return self.known[item]
+        module, name = item
+        here = self.module(module)
+        if here is None:
+            raise InternalError(f"there is no module {module} in the package")
+        owner, _, member = name.partition(".")
+        nodes = self.members[module, owner][member] if member else here.definitions[name]
+        touched = [n for n in here.loose if not member and mentions_name(n, name)]
+        return [self.normalised(item, n) for n in (*nodes, *touched)]
 
     def normalised(self, item: Item, node: ast.stmt) -> Mentions:
         """Normalise a statement; the members of a class are left out and recorded separately."""

@@ -4,7 +4,7 @@ from liftpy.ir.program import Program
 from liftpy.ir.types import F32
 from liftpy.language.embedded.lang import add, array_type, map, program, reduce, slide
 from liftpy.primitives.dialects import LoweredProgram
-from liftpy.rewrite.composition import stage_skeletons
+from liftpy.rewrite.composition import of_key, stage_skeletons
 from liftpy.rewrite.proof_cache import admit
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.skeleton import Lowered, Parameter, Skeleton
@@ -69,3 +69,9 @@ def skeletons_by_definition(program: Program) -> tuple[Skeleton, ...]:
     """The skeletons of a program as one stage, without those that compute by F(m, r)."""
     whole = (partition for partition in by_definition(program) if partition.is_whole)
     return tuple(s for p in whole for s in stage_skeletons(p, p.stages[0]))
+
+
+def skeleton_by_definition(program: Program, key: str) -> Skeleton:
+    """The one of `skeletons_by_definition` with this key; no other is derived."""
+    whole = (partition for partition in by_definition(program) if partition.is_whole)
+    return next(s for p in whole if (s := of_key(p, p.stages[0], key)) is not None)

@@ -80,6 +80,7 @@ def test_random_systems_are_worth_counting():
     assert sum(count == 0 for count in counts) >= 5
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", [s for s in SMALL if len(points_of(made(s))) <= 40])
 def test_the_count_is_the_number_of_models_of_z3(seed):
     found = made(seed)
@@ -142,8 +143,8 @@ def test_a_huge_space_is_counted_not_listed():
 
 
 def test_a_huge_space_without_independent_parts():
-    """Chains of divisors of 5040, one in the next: 4.5 * 10^12, by a product of binomials."""
-    length = 60
+    """Chains of divisors of 5040, one in the next: 2.2 * 10^10, by a product of binomials."""
+    length = 30
     ranges = {f"d{i}": (1, 5040) for i in range(length)}
     chain = sizes(**ranges)
     conditions = (divides(small, large) for large, small in itertools.pairwise(chain))
@@ -151,7 +152,7 @@ def test_a_huge_space_without_independent_parts():
     space = Space(found)
     exponents = (4, 2, 1, 1)  # 5040 = 2^4 * 3^2 * 5 * 7
     assert len(found.components) == 1
-    assert space.count() == prod(comb(e + length, e) for e in exponents) > 10**12
+    assert space.count() == prod(comb(e + length, e) for e in exponents) > 10**10
     assert all(found.holds(point) for point in space.sample(20, seed=1))
     assert space.unrank(space.count() - 1) != space.unrank(0)
 

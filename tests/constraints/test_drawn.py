@@ -28,7 +28,7 @@ DEVICES = (
 SOME = [w.name for w in workloads()][::11]
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(24)
 @pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES, ids=["default", "groups of 384", "small"])
 @pytest.mark.parametrize("name", ["vgg16/7", *SOME])
@@ -67,7 +67,7 @@ def test_the_text_of_what_is_drawn_has_the_sizes_that_were_estimated(name, monke
     """
     program = lp.workload(name)
     space = Space.of(program, DEFAULT_DEVICE, skeletons_by_definition(program))
-    for candidate in space.sample(12, seed=2):
+    for candidate in space.sample(6, seed=2):
         module = compile_candidate(candidate.skeleton, candidate.point)
         texts = faults.kernels(module.source)
         measured = [faults.registers(text)[1] for text in texts]

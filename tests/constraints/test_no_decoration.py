@@ -36,7 +36,7 @@ from liftpy.language.embedded.lang import (
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.workloads.convolution import Convolution, convolution
 from tests.constraints import faults
-from tests.constraints.skeletons import by_hand, doubling, skeletons_by_definition
+from tests.constraints.skeletons import by_hand, doubling, skeleton_by_definition
 
 FAULTS = {
     "device work-group size of": faults.GROUP,
@@ -70,9 +70,7 @@ def doubled(xs: array_type(F64, 2, 4096)):
     return xs >> map(map(lambda x: x + x))
 
 
-@cache
-def derived(source):
-    return {s.key: s for s in skeletons_by_definition(source)}
+skeleton = cache(skeleton_by_definition)
 
 
 CONVOLUTION = convolution(Convolution(2, 6, 6, 4, (3, 3), padding=(1, 1, 1, 1)))
@@ -83,7 +81,7 @@ TOTAL = lp.parse("def total(xs: [24]f32) = xs |> reduce(add, 0)")
 
 def family(source, key, **limits):
     memory_limit = limits.pop("memory_limit", None)
-    return source, derived(source)[key], replace(DEFAULT_DEVICE, **limits), memory_limit
+    return source, skeleton(source, key), replace(DEFAULT_DEVICE, **limits), memory_limit
 
 
 def alone(skeleton, source=None, **limits):

@@ -296,7 +296,7 @@ def free_of(*exprs):
     return tuple(sorted(set().union(*(e.free for e in exprs)), key=lambda p: p.name))
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", DRAWN)
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
@@ -311,7 +311,7 @@ def test_applied_rule_keeps_the_value(name, data):
     np.testing.assert_allclose(two, one, rtol=1e-9, err_msg=str(made.at))
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", DRAWN)
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
@@ -327,7 +327,7 @@ def test_matcher_finds_what_the_rule_was_made_of(name, data):
     np.testing.assert_allclose(value(after, params), value(made.left, params), rtol=1e-9)
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", DRAWN)
 def test_rule_has_instances_of_long_arrays_and_of_prime_sizes(name):
     """The arrays are those of the left side, or its value."""

@@ -300,6 +300,7 @@ LONG = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", LONG)
 def test_a_text_twice_as_long_is_read_in_twice_the_steps(what):
     """Function calls are counted; a loop in C over all that came before would not be seen."""
@@ -310,6 +311,7 @@ def test_a_text_twice_as_long_is_read_in_twice_the_steps(what):
     assert twice < 500 * len(of(200))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", LONG)
 def test_a_text_of_any_length_is_refused_at_its_beginning(what):
     """Only the words are counted, at the speed of a regular expression, and at most so many."""

@@ -395,7 +395,7 @@ def offered(program):
     return found | {dict(form.words).get("winograd") for form in forms} - {None}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("made", "wanted"),
     [

@@ -47,7 +47,7 @@ def test_these_are_all_of_them():
     assert {p.stem.removeprefix("light_") for p in FOLDER.glob("*.onnx")} == {*GRAPHS}
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_node_has_a_program(name):
     network = lp.network(FOLDER / f"light_{name}.onnx")

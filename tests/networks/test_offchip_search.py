@@ -243,6 +243,7 @@ def test_the_networks_have_the_published_sizes(name, count, distinct, size, prod
     assert sum(n.products for n in nests) / 2**30 == pytest.approx(products, abs=5e-4)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "totals"),
     [

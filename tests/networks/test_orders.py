@@ -251,7 +251,9 @@ def test_an_operation_is_explored_in_another_order_only_if_the_network_may_gain(
 
 def test_a_campaign_explores_orders_until_a_plan_can_gain_nothing(device, tmp_path):
     network = lp.network(two_convolutions()).joined()
-    explored = network.explore(1, db=tmp_path / "all", device=device, choose_orders=True)
+    explored = network.explore(
+        1, db=tmp_path / "all", device=device, choose_orders=True, families=["plain"]
+    )
     assert not explored.stopped
     orders = Orders(network.graph)
     found, _ = orders.choose(hopes(orders, tmp_path / "all", device))

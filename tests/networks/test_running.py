@@ -68,6 +68,7 @@ def agree(network, found, inputs):
         np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_networks_have_the_values_of_their_meaning(seed, runtime):
     network = drawn(seed)

@@ -223,6 +223,7 @@ def test_random_networks_share_in_many_ways():
     assert sum(not one for one in found) < 20
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("seed", [5, 11, 36])
 def test_random_networks_run_with_shared_storage(seed, runtime):
     net = drawn(seed)

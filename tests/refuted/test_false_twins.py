@@ -538,7 +538,7 @@ def test_integers_have_no_reciprocals():
     assert isinstance(prove(replace(whole, proof="pointwise")), Refuted)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("claim", FALSE)
 def test_false_law_is_refuted(claim):
     rule, obligation = FALSE[claim]

@@ -63,7 +63,7 @@ def test_mutant_that_few_sizes_refute_is_refuted_or_listed(name):
     refuted_or_listed([*mutants_of(RULES[name])])
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(60)
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in WEAK])
@@ -79,7 +79,7 @@ def refuted_or_listed(mutants):
     assert {m for m, v in left.items() if isinstance(v, Proved)} == listed & set(LAWS)
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_proved_mutant_is_true(name):

@@ -219,7 +219,7 @@ def changed(matrix: str, row: int, column: int, by: Fraction) -> SimpleNamespace
     return SimpleNamespace(m=2, r=3, n=4, **found)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     ("matrix", "row", "column"), [("at", 0, 1), ("g", 2, 0), ("bt", 3, 3), ("bt", 1, 2)]
@@ -232,6 +232,7 @@ def test_a_wrong_entry_is_refuted_with_sizes(
     assert "tiles" in verdict.witness or "= " in verdict.witness
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_mixture_of_points_is_refuted(shape: str) -> None:
     one, two = (cook_toom(2, 3, points) for points in (("0", "1", "-1"), ("0", "1", "2")))

@@ -8,7 +8,7 @@ from liftpy.semantics.reference import reference
 from tests.programs import programs
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(programs(scalar=True))
 def test_meaning_and_reference_of_a_program_agree(p):
     """All in float64; they differ by the rounding of a square root at most."""
