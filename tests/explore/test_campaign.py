@@ -243,6 +243,25 @@ def test_a_candidate_that_kills_campaigns_is_given_up(whole, device, tmp_path):
     assert again == resumed
 
 
+def test_a_candidate_during_whose_first_record_the_user_stops_is_not_blamed(
+    device, tmp_path, monkeypatch
+):
+    """Python raises the interrupt when SQLite has written the record."""
+    begin = Store.begin
+
+    def stopped(store, candidate):
+        begin(store, candidate)
+        if candidate.ordinal == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "begin", stopped)
+    path = tmp_path / "a.db"
+    with pytest.raises(KeyboardInterrupt):
+        run(path, 3, device)
+    with Store.read(path) as store:
+        assert not store.under_way()
+
+
 def test_a_campaign_of_which_nothing_is_right_says_why(device, tmp_path):
     with pytest.raises(NothingMeasured) as nothing:
         run(tmp_path / "a.db", 3, device, tolerance=1e-12)

@@ -174,8 +174,8 @@ class CampaignRun:
     def begin(self, candidate: Candidate) -> None:
         """Records that a candidate is in progress."""
         self.tell(candidate)
+        self._under_way[candidate.key] = candidate  # before it is stored: Ctrl-C may come between
         self.store.begin(candidate)
-        self._under_way[candidate.key] = candidate
 
     def compiled(self, candidate: Candidate, made: Compiled, device: Device) -> None:
         """Records the kernels of a candidate, and the device that they are for."""
