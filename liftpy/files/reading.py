@@ -15,6 +15,7 @@ from liftpy.errors import LiftError
 MIB = 1 << 20
 
 MOST_DOTS = 50
+"""The most dots in a line of TOML; a key with many more parts takes minutes to read."""
 
 
 @contextmanager
@@ -87,8 +88,9 @@ def toml(text: str, what: str, kind: type[LiftError] = LiftError) -> dict[str, A
     key grows with the square of the number of its parts.
     """
     for number, line in enumerate(text.splitlines(), 1):
-        if line.count(".") > MOST_DOTS:
-            raise kind(f"{what} cannot be read: line {number} has more than {MOST_DOTS} dots")
+        if (dots := line.count(".")) > MOST_DOTS:
+            why = f"line {number} has {dots} dots, more than {MOST_DOTS}"
+            raise kind(f"{what} cannot be read: {why}; shorten this line")
     return tomllib.loads(text)
 
 

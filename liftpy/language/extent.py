@@ -11,9 +11,9 @@ from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 
 E = TypeVar("E", bound=Expr)
 
-#: The most values of a tuple, with those of the tuples in it.
+#: The most values of a tuple, including those of the tuples in it.
 MOST_PARTS = 4096
-#: The most products of terms that a product of two sizes takes.
+#: The most products of terms that are computed to multiply two sizes.
 MOST_PRODUCTS = 1 << 14
 
 
@@ -21,8 +21,8 @@ def limited(expr: E) -> E:
     """The expression; TypeRefused if its type has too many parts."""
     if has_too_many_parts(expr.type):
         message = (
-            f"a tuple has more than {MOST_PARTS} values, with those of the tuples in it\n"
-            "  its type doubles where a tuple holds a tuple twice\n"
+            f"a tuple has more than {MOST_PARTS} values, including those of the tuples in it\n"
+            "  a tuple that holds another tuple twice has twice as many values\n"
             "  use an array for values of one type"
         )
         raise TypeRefused(message)
@@ -30,7 +30,7 @@ def limited(expr: E) -> E:
 
 
 def has_too_many_parts(t: Type) -> bool:
-    """Whether a type has more than `MOST_PARTS` parts that are not tuples; not all are counted."""
+    """Whether a type has more than `MOST_PARTS` parts that are not tuples; it counts no further."""
     waiting, found = [t], 0
     while waiting:
         part = waiting.pop()

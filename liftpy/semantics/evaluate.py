@@ -299,6 +299,7 @@ def evaluate(
     The computation uses the program's types, with one rounding per operation as written; with
     `dtype`, every float has that type, including the arguments. An array of tuples is returned as a
     tuple of arrays. The deadline (`liftpy.deadline`) is checked at every block and step.
+    Raises ArgumentRefused if there is not enough memory.
     """
     function = body_of(program, arrays, sizes)
     reader = NumpyReader(0, dtype)
@@ -312,7 +313,7 @@ def evaluate(
     except MemoryError as error:
         needed = evaluation_bytes(function, dtype)
         message = (
-            f"the memory does not suffice to evaluate the program: it may hold {needed:,} bytes\n"
+            f"there is not enough memory to evaluate the program: it takes up to {needed:,} bytes\n"
             f"  its result is {show_type(t)}\n"
             "  use smaller sizes, or compute single elements with lp.evaluate_at"
         )

@@ -75,7 +75,7 @@ class CampaignReader:
             device: object = json.loads(row["device"])
             settings: object = json.loads(row["settings"])
             if not isinstance(settings, dict) or not isinstance(device, dict):
-                raise TypeError("its device and its settings are not JSON objects")
+                raise TypeError("its device or its settings are not a JSON object")
             identity = Identity(
                 row["program"],
                 row["text"],
@@ -84,7 +84,7 @@ class CampaignReader:
                 row["seed"],
                 cast("dict[str, Any]", settings),
             )
-            _ = identity.devices  # TypeError for one that is incomplete
+            _ = identity.devices  # raises TypeError if a device lacks a field
             return identity
 
     def calls(self) -> list[Call]:

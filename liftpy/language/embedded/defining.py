@@ -304,7 +304,7 @@ def program(f: Callable[..., Any] | None = None) -> Program:
     3.0
     """
     if isinstance(f, Program):
-        message = f"{f.name} is a program already\n  `@lp.program` makes one of a function\n"
+        message = f"{f.name} is a program already\n  `@lp.program` makes a function a program\n"
         raise TypeRefused(message + "  remove this `@lp.program`")
     if not callable(f) or isinstance(f, type) or not hasattr(f, "__name__"):
         message = (

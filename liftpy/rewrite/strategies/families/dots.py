@@ -22,12 +22,12 @@ from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, seq
 
 NO_CONSTANTS: frozenset[str] = frozenset()
-"""Constants are not packed: vectors are along the dimension that is reduced."""
+"""Constants are not packed: vectors run along the dimension that is reduced."""
 
 
 @dataclass(frozen=True)
 class Dots:
-    """The block of `direct` as it is written, whose sums are cut into vectors."""
+    """The first block of `direct`, whose sums are cut into vectors."""
 
     form: Direct
 
@@ -37,7 +37,7 @@ class Dots:
         return self.form.blocks[0]
 
     def choices(self) -> Iterator[Choices]:
-        """The stored part of the padding, the level, and the last block."""
+        """The stored part of the padding, the level, and how the last block is cut."""
         yield from product(pad=self.block.pads, level=("glb", "wrg"), **self.block.tails)
 
     def inside(self, _memory: str) -> Iterator[Choices]:
@@ -82,7 +82,7 @@ def match(program: Program) -> Dots | str:
         return form
     made = dots_of_block(LANES_OF_A_DOT)(with_epilogues(program.body.body))
     if isinstance(made, Failure):
-        return "no sums of products of 8-bit integers, in a multiple of 4, make the result"
+        return "no sums of a multiple of 4 products of 8-bit integers make the result"
     return Dots(form)
 
 
