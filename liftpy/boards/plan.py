@@ -38,7 +38,8 @@ from liftpy.opencl.kernel import Launch, Module, flat
 from liftpy.opencl.session import BUILD_OPTIONS, uses_if_there, with_newer
 
 FORMAT = "liftpy-plan 3"
-"""Version 2 has the reference kernel; the program `board` reads version 1, too."""
+"""The program `board` also reads version 1, which has no reference kernel, and version 2, which has
+no build options for devices with an extension (`optional`)."""
 
 REFERENCE = f"kernels/{MODULE.name}.cl"
 """The file of the kernel by which a disturbed board is recognised (measure/reference.py)."""

@@ -23,7 +23,7 @@ any use.
 
 
 KNOWN_EXTENSIONS = (*EXTENSIONS.values(), *INTEGER_DOTS)
-"""The extensions that a device is asked for: those of scalar types, and those of instructions."""
+"""The OpenCL extensions that kernels may use: those of scalar types, and those of instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Device:
 
     All sizes are in bytes. `opencl_c` is the version of OpenCL C that its driver compiles,
     `vector_width` the number of f32 lanes of its vectors, `max_work_item_sizes` the largest
-    work-group in each dimension, `extensions` those of `KNOWN_EXTENSIONS` that it
-    has, and `private_memory` what a work-item may hold before it is assumed to spill.
+    work-group in each dimension, `extensions` those of `KNOWN_EXTENSIONS` that it has, and
+    `private_memory` what a work-item may hold before it is assumed to spill.
     `ordinal` distinguishes devices that are equal in all else: it is 1 for the second of two cards
     of one model, and so on. `profile` is the name of the file with the limits, if the device is not
     attached (liftpy/constraints/profile.py).

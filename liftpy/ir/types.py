@@ -163,8 +163,8 @@ SCALAR_BYTES = {name: record.bytes for name, record in RECORDS.items()}
 #: The OpenCL extension that a device needs for a type that is optional.
 EXTENSIONS = {SCALARS[n]: r.extension for n, r in RECORDS.items() if r.extension is not None}
 
-#: The OpenCL extensions with dot products of four 8-bit integers in i32: any of them is enough.
-#: Arm's has no products of a signed and an unsigned integer.
+#: The OpenCL extensions with dot products of four 8-bit integers in i32; either is enough.
+#: Arm's has no dot product of a signed and an unsigned vector.
 INTEGER_DOTS = ("cl_khr_integer_dot_product", "cl_arm_integer_dot_product_int8")
 
 

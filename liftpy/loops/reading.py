@@ -287,7 +287,7 @@ class Reading:
         return Pack(tuple(lanes))
 
     def fold_lanes(self, term: Lanes) -> Code:
-        """A fold over lanes: dot products of four lanes, if it adds products, else lane by lane."""
+        """A fold over lanes: as dot products if `factors_of_dots` finds any, else lane by lane."""
         if term.width == 1:
             return self.scalar(
                 self.step_of(term, term.init, self.substitution.term(term.vector, term.lane, 0))
@@ -329,10 +329,10 @@ class Reading:
 
 
 def factors_of_dots(fold: Lanes) -> tuple[Term, ...]:
-    """The factors whose products a fold over lanes adds, if `Dot` has their type, else nothing.
+    """The two vectors whose products a fold over lanes adds, if `Dot` can add them; else nothing.
 
-    These are numbers of f32, or integers of 8 bits, as many as fill dot products, that are
-    converted to i32.
+    `Dot` adds products of f32, and products of 8-bit integers converted to i32 if their number is a
+    multiple of `LANES_OF_A_DOT`.
     """
     product = fold.vector
     if not isinstance(product, Apply) or product.op != "*":

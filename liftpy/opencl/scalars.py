@@ -232,7 +232,7 @@ def division_helpers(text: str) -> list[str]:
 
 DOTS = re.compile(r"\bdot_([iu]8)_([iu]8)\(")
 DOT_FEATURE = "__opencl_c_integer_dot_product_input_4x8bit"
-"""What a driver with `cl_khr_integer_dot_product` defines when it compiles OpenCL C 3.0."""
+"""The macro that a driver with `cl_khr_integer_dot_product` defines for OpenCL C 3.0."""
 ARM_DOTS = """\
 #ifdef cl_arm_integer_dot_product_int8
 #pragma OPENCL EXTENSION cl_arm_integer_dot_product_int8 : enable
@@ -252,7 +252,7 @@ OF_ARM = """\
 #elif defined(cl_arm_integer_dot_product_int8)
   return (int)arm_dot(x, y);
 """
-"""Arm's extension has both vectors of one type."""
+"""`arm_dot` takes two vectors of the same type."""
 
 
 def dot_helpers(text: str) -> list[str]:

@@ -40,7 +40,7 @@ rounding only.
 """
 
 NEWER = "-cl-std=CL3.0"
-"""The version of OpenCL C for modules that use an extension if the device has it."""
+"""The option for modules that use an extension of a newer OpenCL C, if the device has it."""
 
 
 def uses_if_there(module: Module) -> tuple[str, ...]:
@@ -49,14 +49,14 @@ def uses_if_there(module: Module) -> tuple[str, ...]:
 
 
 def options_of(module: Module, device: Device, options: tuple[str, ...]) -> tuple[str, ...]:
-    """The options to build a module with, for a device: a newer OpenCL C if that gains anything."""
+    """The options to build a module with: `NEWER` if it uses an extension that the device has."""
     if not set(uses_if_there(module)) & {*device.extensions}:
         return options
     return with_newer(options)
 
 
 def with_newer(options: tuple[str, ...]) -> tuple[str, ...]:
-    """Build options with a newer version of OpenCL C."""
+    """Build options with `NEWER` instead of the version of OpenCL C."""
     return tuple(NEWER if o.startswith("-cl-std=") else o for o in options)
 
 

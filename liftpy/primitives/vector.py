@@ -15,7 +15,7 @@ from liftpy.ir.types import ArrayType, Type, VectorType
 from liftpy.primitives.map import array_of
 from liftpy.primitives.split import Join, Split
 
-LANES_OF_A_DOT = 4  # of the vectors whose products are added at once; f32 may have fewer
+LANES_OF_A_DOT = 4  # of integers; a dot product of f32 may have fewer
 MAX_LANES = 16  # OpenCL has vectors of 2, 4, 8 and 16 lanes; one lane is a scalar
 
 

@@ -40,8 +40,8 @@ def by_tiles(
 ) -> Iterator[tuple[str, Success]]:
     """Forms of a program by the F(m, r) of a bank, each with the word for the results of a tile.
 
-    If there are `words`, the forms with other words are left out; they are not derived, unless a
-    value has a stride.
+    With `words`, only forms with one of these words are returned. The others are not derived,
+    unless a value has a stride.
 
     `form` has all cuts. Every value to which a rule with these tiles applies is computed so. If
     there is none, values that have a stride are computed so by phases.

@@ -41,7 +41,7 @@ def partitions(
     once. Forms that store values in the types that the program declares follow, and forms that
     fold windows one axis after the other. Forms of the program by the F(m, r) of a bank come last;
     their cuts are all stored, or the transformed tiles and the products of all correlations are
-    held. With `words`, only those are made whose tiles have one of these words, such as `2x2`.
+    held. With `words`, the forms by F(m, r) are those with one of these words, such as `2x2`.
     ConstraintRefused for a program with open sizes: the choices depend on their numbers.
     """
     return tuple(in_turn(program, bank, words))

@@ -201,7 +201,7 @@ def direct(program: Program) -> tuple[Partition, ...]:
 def other_algorithms(
     program: Program, bank: Bank = USUAL, words: frozenset[str] | None = None
 ) -> tuple[Partition, ...]:
-    """The partitions of the forms of a program by the F(m, r) of a bank, or those with `words`."""
+    """The partitions of a program's forms by the F(m, r) of a bank; with `words`, only of these."""
     found: list[Partition] = []
     forms = [*by_tiles(all_cut(Success(program.body.body)), bank, words)]
     known = {stage.key for made in direct(program) for stage in made.stages} if forms else set()

@@ -259,7 +259,7 @@ class Closure:
 
 @dataclass(frozen=True)
 class Reach:
-    """What follows from one definition; of a name without a text, only other definitions do."""
+    """The text of one definition and what follows from it; an imported name has no text."""
 
     text: str | None = None
     following: tuple[Item, ...] = ()
@@ -322,7 +322,7 @@ class Sources:
                 found.waiting.setdefault(member, set()).add(part)
 
     def reach(self, item: Item) -> Reach:
-        """What follows from a definition or a name, whatever else is reached."""
+        """What follows from a definition or a name, independently of what else is reached."""
         module, name = item
         if module in self.beyond or self.is_beyond(f"{module}.{name}"):
             return Reach()

@@ -32,7 +32,7 @@ struct launch {
 /* A candidate; `row` has the first columns of its row in the results, as CSV. */
 struct candidate {
     char *id, *row, *file, *sha256;
-    char *optional, *options; /* how it is built on a device with an extension, NULL if as all */
+    char *optional, *options; /* an extension and the build options it needs; or NULL */
     size_t allocated;
     size_t extensions, slots, buffers, launches, results;
     char **extension;

@@ -168,7 +168,7 @@ def _check_seals(path: Path, db: sqlite3.Connection) -> None:
 
 
 def _check_links(path: Path, db: sqlite3.Connection) -> None:
-    """Refuses rows that name missing ones, and texts whose hash is not the one that names them."""
+    """Refuses rows that refer to missing ones, and texts that differ from the hash in their key."""
     (count,) = db.execute("SELECT count(*) FROM campaign").fetchone()
     found = [] if count == 1 else [f"it has {count} campaigns, not one"]
     for of, named in db.execute('SELECT DISTINCT "table", parent FROM pragma_foreign_key_check'):

@@ -174,7 +174,7 @@ class CampaignRun:
     def begin(self, candidate: Candidate) -> None:
         """Records that a candidate is in progress."""
         self.tell(candidate)
-        self._under_way[candidate.key] = candidate  # before it is stored: Ctrl-C may come between
+        self._under_way[candidate.key] = candidate  # first: Ctrl-C may interrupt the next line
         self.store.begin(candidate)
 
     def compiled(self, candidate: Candidate, made: Compiled, device: Device) -> None:

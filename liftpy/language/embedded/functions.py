@@ -67,7 +67,7 @@ def function(f: Callee, types: tuple[Type, ...]) -> Lambda:
 def of_numbers(f: Callable[..., Any]) -> TypeRefused | None:
     """The refusal of a function of Python that needs numbers, such as `math.exp`; None for others.
 
-    `math.floor` and `math.ceil` ask their argument.
+    `math.floor` and `math.ceil` are not refused: they call methods that expressions have.
     """
     name = getattr(f, "__name__", "")
     if f is getattr(builtins, name, None) and name in OF_NUMBERS:

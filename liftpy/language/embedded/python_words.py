@@ -51,7 +51,7 @@ SCALAR_WORDS: Mapping[str, str] = {
     "pow": "power",
     **OF_FLOATS,
 }
-#: What to write for functions of Python that need numbers, where a word takes a function.
+#: What to pass to a word instead of a function of Python that needs numbers.
 OF_NUMBERS: Mapping[str, str] = {
     "max": "lp.maximum",
     "min": "lp.minimum",

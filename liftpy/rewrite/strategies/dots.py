@@ -1,7 +1,7 @@
-"""Sums of products in dot products: some devices compute one of four 8-bit integers at once.
+"""Sums of products as dot products: some devices have an instruction for four 8-bit integers.
 
-Integers are added modulo 2^32, so a sum in parts is that of the whole. The last dimension of a
-reduction is cut into vectors, whose products are added first.
+The last dimension of a reduction is cut into vectors, and the products of each vector are added
+first. Integers are added modulo 2^32, so this does not change the sum.
 """
 
 from __future__ import annotations

@@ -52,9 +52,10 @@ class Family:
     `for_groups` gains by local memory that is faster than caches. A CPU has none and pays for each
     barrier, so its space contains such a family only if the user names it. A family `if_named` is
     in no device's space unless the user names it: its forms refine those of another family, and
-    would take draws from it. A family with `instructions` gains by those of OpenCL extensions: the
-    space of a GPU that has one of these contains it. That of a CPU contains it only if it is named,
-    since a runtime may have the extension where the processor has no such instruction.
+    would take draws from it. A family with `instructions` gains by the instructions of these OpenCL
+    extensions, and is in the space of a GPU that has one of them. The space of a CPU contains it
+    only if the user names it: a runtime may have the extension without a processor that has such
+    instructions.
     """
 
     name: str
@@ -65,7 +66,7 @@ class Family:
     instructions: tuple[str, ...] = ()
 
     def suits(self, kind: str, extensions: Collection[str]) -> bool:
-        """Whether it is in the space of a device of a kind, such as CPU, with these extensions."""
+        """Whether an unnamed family is in the space of a device of this kind, such as CPU."""
         if self.if_named or (kind == "CPU" and (self.for_groups or self.instructions)):
             return False
         return not self.instructions or any(e in extensions for e in self.instructions)
