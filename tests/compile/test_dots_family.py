@@ -47,7 +47,7 @@ def images():
 
 @pytest.mark.parametrize("types", [*product(("u8", "i8"), repeat=2)], ids="-".join)
 def test_sums_are_exact(runtime, types):
-    """In one, two and four dot products of four at once, of values of the largest magnitude too."""
+    """Vectors have one, two or four dot products; some values are of the largest magnitude."""
     program = products(*types, 6, 10, 48, "7")
     arrays = [(drawn(types[0], 6, 48), drawn(types[1], 10, 48)), extreme(*types, 6, 10, 48)]
     for v in subsample((4, 8, 16), runtime):
@@ -86,8 +86,8 @@ def test_oclgrind_has_no_complaint():
     np.testing.assert_array_equal(got, wanted)
 
 
-def test_a_driver_compiles_opencl_c_3_where_it_has_the_instructions(device):
-    """Only these modules: others are built as before."""
+def test_a_driver_compiles_opencl_c_3_if_its_device_has_the_instructions(device):
+    """It compiles other modules as OpenCL C 1.2."""
     chosen = candidate_of(PADDED, DEFAULT_DEVICE, {**SETTINGS, "kappa": 3, "sigma": 7, "v": 4})
     dots = compile_program(chosen.skeleton.at(chosen.point)).module
     plain = replace(dots, source="kernel void f() {}")
@@ -98,8 +98,8 @@ def test_a_driver_compiles_opencl_c_3_where_it_has_the_instructions(device):
 
 
 @pytest.mark.parametrize("type_", ["u8", "i8"])
-def test_the_functions_of_arm_are_called_where_they_are(pocl, type_):
-    """A macro stands for the function, which negates the sum here, so that its call shows."""
+def test_the_function_of_arm_is_called_if_its_extension_is_defined(pocl, type_):
+    """A macro replaces the function and negates the sum, which shows that it is called."""
     program = products(type_, type_, 2, 4, 8)
     chosen = candidate_of(program, pocl, {**SETTINGS, "kappa": 4, "sigma": 2, "v": 8})
     module = compile_program(chosen.skeleton.at(chosen.point)).module
@@ -131,7 +131,7 @@ def test_the_family_is_in_the_spaces_of_gpus_that_have_such_instructions(device)
         "i32(v) + i32(w)",
     ],
 )
-def test_other_sums_have_no_such_form(text):
+def test_sums_of_other_terms_have_no_form(text):
     other = "i32" if text.endswith("* w") else "i8"
     program = parse(f"""
         def other(a: [4][8]u8, b: [6][8]{other}) =
@@ -140,7 +140,16 @@ def test_other_sums_have_no_such_form(text):
     assert "products of 8-bit integers make the result" in skeletons_of(FAMILIES["dots"], program)
 
 
-def test_a_sum_of_an_odd_number_of_products_has_no_such_form():
-    for length, fits in ((7, False), (12, True)):
+def test_a_reduction_by_another_operator_has_no_form():
+    program = parse("""
+        fun larger(x: i32, y: i32) = select(x < y, y, x) laws associative, neutral -2147483648
+        def other(a: [4][8]u8, b: [6][8]i8) = a |> map(x => b |> map(y =>
+          zip(x, y) |> map((v, w) => i32(v) * i32(w)) |> reduce(larger, 0)))
+    """)
+    assert "products of 8-bit integers make the result" in skeletons_of(FAMILIES["dots"], program)
+
+
+def test_the_length_of_a_sum_is_a_multiple_of_four():
+    for length, fits in ((6, False), (7, False), (12, True)):
         found = skeletons_of(FAMILIES["dots"], products("u8", "i8", 4, 6, length))
         assert isinstance(found, str) is not fits, length

@@ -50,11 +50,16 @@ def sums_of_dots(width: NatLike) -> Strategy:
 
 
 def adds_products(expr: Expr) -> bool:
-    """Whether a reduction adds a product of 8-bit integers in each step."""
-    if not is_reduce(expr):
-        return False
-    match body_of(expr):
-        case FunCall(_, (_, product)):
+    """Whether an expression is a reduction whose steps add products of 8-bit integers."""
+    return is_reduce(expr) and adds_a_product(body_of(expr))
+
+
+def adds_a_product(expr: Expr) -> bool:
+    """Whether an expression adds the product of two 8-bit integers to another value."""
+    match expr:
+        case FunCall(UserFun() | Lambda() as f, args):
+            return adds_a_product(inside(f, args))
+        case FunCall(ScalarOp("+"), (_, product)):
             return is_product(product)
         case _:
             return False
