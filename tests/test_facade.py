@@ -72,4 +72,4 @@ def test_a_board_needs_neither_solver_nor_parser(runtime):
     selector = "intel" if "Intel" in runtime.platform else "pocl"
     done = run(BOARD.format(selector=selector))
     assert done.stdout.strip() == runtime.name, done.stderr
-    assert "ModuleNotFoundError: import of" in done.stderr  # of `parse`: the block is one
+    assert "ModuleNotFoundError: import of" in done.stderr  # `parse` needs the parser

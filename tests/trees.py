@@ -13,7 +13,7 @@ PACKAGE = Path(liftpy.__file__).parent
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    """Each file of the package by its path, such as `ir/nat.py`. Do not change them."""
+    """The tree of each file by its path in the package, such as `ir/nat.py`. Do not change it."""
     return {
         path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -22,7 +22,7 @@ def trees() -> dict[str, ast.Module]:
 
 @cache
 def imports() -> dict[str, tuple[ast.Import | ast.ImportFrom | ast.Call, ...]]:
-    """The imports and the calls of each file, wherever in it they are."""
+    """The import statements and the calls of each file, at any depth."""
     kinds = (ast.Import, ast.ImportFrom, ast.Call)
     return {
         file: tuple(node for node in ast.walk(tree) if isinstance(node, kinds))

@@ -96,7 +96,7 @@ def test_an_element_that_nobody_writes_is_found_and_its_meaning_is_looked_up(
 def test_a_board_builds_opencl_c_3_if_its_device_has_the_instructions_of_a_candidate(
     board, pocl, tmp_path
 ):
-    """The plan says how. PoCL has none, and adds the products one by one."""
+    """The plan has the options. PoCL has no such instructions and adds the products one by one."""
     folder = tmp_path / "bundle"
     program = parse("""
         def product(a: [2][8]u8, b: [4][8]i8) = a |> map(x => b |> map(y =>
@@ -110,7 +110,7 @@ def test_a_board_builds_opencl_c_3_if_its_device_has_the_instructions_of_a_candi
     assert line in plan
     (row,) = results(run(board, folder), tmp_path).rows
     assert row.outcome == "measured", row.reason
-    # With an extension that PoCL has, it is built with the options on the line.
+    # If the line names an extension that PoCL has, the kernels are built with its options.
     (folder / "plan.txt").write_text(plan.replace(line, "\noptional cl_khr_fp64 -cl-no-such\n"))
     (row,) = results(run(board, folder), tmp_path).rows
     assert row.outcome == "build_failed", row.reason

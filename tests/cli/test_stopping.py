@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, SIGHUP at any moment: one sentence, the code a shell expects, nothing left."""
+"""Ctrl-C, SIGTERM or SIGHUP at any time: one sentence, the usual exit code, no process left."""
 
 import os
 import re
@@ -116,7 +116,7 @@ def measured(path):
 
 
 def test_a_command_under_nohup_outlives_its_terminal(folder):
-    """SIGHUP is ignored there, and stays ignored."""
+    """`nohup` starts it with SIGHUP ignored, and liftpy does not change that."""
     script = "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
     script += "from liftpy.cli.main import Stop; Stop().install(); "
     script += "os.kill(os.getpid(), signal.SIGHUP); print('alive')"

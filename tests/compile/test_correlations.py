@@ -588,7 +588,7 @@ def test_a_name_inside_a_map_may_be_that_of_what_the_map_reads() -> None:
 
 @pytest.mark.parametrize("case", [CASES[7], STRIDED[5]], ids=str)
 def test_forms_with_given_words_are_those_of_all_forms(case: Case) -> None:
-    """Also if a stride is computed by phases, which only programs without other forms are."""
+    """Also those by phases, which a program with a stride has if it has no other forms."""
     every = partitions(case.program)
     for word in {dict(p.words).get(WINOGRAD) for p in every} - {None}:
         wanted = [p.words for p in every if dict(p.words).get(WINOGRAD) in {None, word}]

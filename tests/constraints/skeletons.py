@@ -72,6 +72,6 @@ def skeletons_by_definition(program: Program) -> tuple[Skeleton, ...]:
 
 
 def skeleton_by_definition(program: Program, key: str) -> Skeleton:
-    """The one of `skeletons_by_definition` with this key; no other is derived."""
+    """The skeleton of `skeletons_by_definition` with this key; the others are not derived."""
     whole = (partition for partition in by_definition(program) if partition.is_whole)
     return next(s for p in whole if (s := of_key(p, p.stages[0], key)) is not None)

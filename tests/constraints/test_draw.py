@@ -143,7 +143,7 @@ def test_a_huge_space_is_counted_not_listed():
 
 
 def test_a_huge_space_without_independent_parts():
-    """Chains of divisors of 5040, one in the next: 2.2 * 10^10, by a product of binomials."""
+    """Chains of divisors of 5040, each dividing the next: 2.2 * 10^10, a product of binomials."""
     length = 30
     ranges = {f"d{i}": (1, 5040) for i in range(length)}
     chain = sizes(**ranges)

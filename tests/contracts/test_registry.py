@@ -119,7 +119,7 @@ np.testing.assert_array_equal(reference(program, xs), np.repeat(xs, 3) * 2)
 assert program.body.params[0] >> lp.stretch(3) == program.body.body.args[0]
 assert "xs[(gid0 / 3)]" in compile_program(LoweredProgram.of(program)).module.source
 assert "## stretch" in page()
-assert all(is_recorded(RULES[name]) for name in [*RULES][::9]), "a new layout voids a proof"
+assert all(is_recorded(RULES[name]) for name in [*RULES][::9]), "a new layout invalidates a proof"
 try:
     lp.parse("def p(xs: [5]f32) = xs |> stretch(0)")
 except lp.LiftError as error:

@@ -111,12 +111,12 @@ FUNCTIONS = {
     "let_of_a_keyword": "return lp.let(lambda y: y, y=xs)",
     "let_of_text": "return lp.let('y', xs, lambda y: y)",
     "full_of_text": "return lp.full(3, 'a')",
-    # functions of Python where a word takes a function
+    # functions of Python that are passed to a word
     "map_of_a_function_of_math": "import math\nreturn xs >> lp.map(math.exp)",
     "fold_by_a_function_of_math": "import math\nreturn xs >> lp.reduce(math.hypot, 0)",
     "fold_by_max_of_python": "return xs >> lp.reduce(max, -np.inf)",
     "map_of_a_type_of_python": "return xs >> lp.map(float)",
-    # what is done to the values themselves
+    # operations of Python on the values themselves
     "assignment_to_an_attribute": "xs.total = 1\nreturn xs",
     "deletion_of_an_attribute": "del xs.type\nreturn xs",
     "assignment_to_a_type": "lp.f32.name = 'f'\nreturn xs",

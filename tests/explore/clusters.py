@@ -21,7 +21,7 @@ def cluster(*names, resource="DEVICE", real=False, mute=(), **of):
     """The address of a scheduler, which is not in the messages of what is raised inside.
 
     The devices are pretended ones with these names, or `real` ones of this machine. `of` has
-    further workers by name, with their devices. Those that are named in `mute` do not offer one.
+    further workers by name, with their devices. The workers named in `mute` offer no device.
     """
     selectors = dict(zip(names, names, strict=True)) | of
     here = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}

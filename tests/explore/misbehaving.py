@@ -15,7 +15,7 @@ ROOM = 150 << 20
 """Bytes that a bench may hold beyond those of its first candidate."""
 
 MORE = 2 * ROOM
-"""The bytes of a buffer that no bench may hold; to touch them takes little of a time limit."""
+"""The bytes of a buffer that no bench may hold. Writing them takes little of a time limit."""
 
 HEAD = "restrict output) {"
 """The kernel that writes the result has this at the end of its head."""

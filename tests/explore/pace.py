@@ -1,4 +1,4 @@
-"""How fast this machine is now, and what a bench holds: limits are multiples of these.
+"""How fast this machine is now, and how much memory a bench holds: limits derive from both.
 
 A limit that a candidate has to keep on one machine ends it on another that is slower, or busy.
 """
@@ -28,10 +28,10 @@ class Bench(NamedTuple):
 
 @cache
 def first(device):
-    """A new bench's first candidate.
+    """A bench that was started for this and has measured its first candidate.
 
-    The bench imports, opens the device, builds a kernel, checks and times it. What a candidate
-    takes once a bench is there is a small part of that.
+    Its seconds include the imports and the opening of the device, which take much longer than
+    the build, the check and the timing of a candidate.
     """
     worker = Worker("measures", BENCH, Setup("", device, GIVEN, (ALL,)))
     begun = time.monotonic()
@@ -60,5 +60,5 @@ def limits(device):
 
 
 def ceiling(device):
-    """Bytes that a bench may hold: `ROOM` more than with its first candidate."""
+    """Bytes that a bench may hold: `ROOM` more than it holds after its first candidate."""
     return first(device).held + ROOM

@@ -243,10 +243,10 @@ def test_a_candidate_that_kills_campaigns_is_given_up(whole, device, tmp_path):
     assert again == resumed
 
 
-def test_a_candidate_during_whose_first_record_the_user_stops_is_not_blamed(
+def test_a_candidate_is_not_blamed_if_the_user_stops_during_its_first_record(
     device, tmp_path, monkeypatch
 ):
-    """Python raises the interrupt when SQLite has written the record."""
+    """The interrupt is raised after SQLite has written the record, before `begin` returns."""
     begin = Store.begin
 
     def stopped(store, candidate):

@@ -85,7 +85,7 @@ def found(search: str, space: Space, fastest: str, seed: int) -> int:
 
 @pytest.fixture(scope="module")
 def told(correlation):
-    """The least time that a search finds which is told the fastest form, with a seed."""
+    """The least time that a guided search with a seed finds if it is told the fastest form."""
 
     @cache
     def least(fastest: str, seed: int) -> int:

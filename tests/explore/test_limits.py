@@ -25,7 +25,7 @@ from liftpy.explore.measure.measurer import Allowance, Limits
 from liftpy.explore.measure.outcome import TimedOut, WrongResult
 from liftpy.rewrite.strategy import attempt, rule
 
-pytestmark = pytest.mark.usefixtures("in_one_process")  # but for workers that hang
+pytestmark = pytest.mark.usefixtures("in_one_process")  # except workers that hang
 
 TWICE = lp.parse("def twice(xs: [12]f32) = xs |> map(x => x + x)")
 ENDLESS = lp.parse(

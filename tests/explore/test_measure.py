@@ -81,7 +81,7 @@ def test_the_kernels_of_a_candidate_whose_bench_hangs_are_known_and_its_compiler
     made, limit = [], 1.0 * pace(device)
     hanging = [sys.executable, "-c", HANGS]
     with (
-        in_one_process(tmp_path),  # but for the bench
+        in_one_process(tmp_path),  # except the bench
         Measurer(setup(device), limit, benching=hanging) as measurer,
     ):
         for again in (1, 2):

@@ -26,8 +26,8 @@ from tests.processes import SECONDS, started, until
 SETUP = Setup("", DEFAULT_DEVICE, Inputs(()), ())
 REQUEST = Measure(Module("m", "", (), (), (), "out", MemoryFigures(0, 0, 0, 0, 0, 0)), None, 20.0)
 
-# A worker that greets, takes a request, and then does what a test says. It reads no message, so
-# that it has nothing of liftpy to import.
+# A worker that greets, takes a request, and then does what a test says. It does not decode
+# messages, so it need not import liftpy.
 MISBEHAVES = f"""
 import os, signal, sys, time
 from multiprocessing.connection import Connection

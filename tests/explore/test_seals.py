@@ -142,8 +142,8 @@ def changed_and_sealed(path, statement):
         ("UPDATE derivation SET steps = steps || ' '", "derivation does not match its hash"),
     ],
 )
-def test_a_file_with_missing_or_other_texts_is_refused(path, statement, why):
-    """These have no checksum of their own, or a program computed it again."""
+def test_a_file_with_missing_or_changed_texts_is_refused(path, statement, why):
+    """These rows have no checksum, or whoever changed them computed it again."""
     changed_and_sealed(path, statement)
     with pytest.raises(StoreRefused, match=why):
         Store.read(path)

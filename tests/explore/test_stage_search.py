@@ -329,7 +329,7 @@ def of_stage(group: Sequence[Member], stage: str) -> Cost:
 
 
 def least_of(member: Member, stage: str) -> int:
-    """The least made-up time of a stage: sizes that are independent have their least apart."""
+    """The least made-up time of a stage; groups of independent sizes are minimized separately."""
     point = member.points.unrank(0)
     for part in member.points.graphs:
         alone = [point | part.unrank(k) for k in range(part.count)]

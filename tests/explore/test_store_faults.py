@@ -76,9 +76,9 @@ def measure(store, candidate):
 
 @contextmanager
 def child(does):
-    """A process that is forked from this one, with nothing to import, and a connection to it.
+    """A process that is forked from this one, so that it imports nothing, and a connection to it.
 
-    It calls `does` with the other end; it has ended when the context does.
+    It calls `does` with the other end of the connection. The context waits for its end.
     """
     forking = multiprocessing.get_context("fork")
     ours, theirs = forking.Pipe()

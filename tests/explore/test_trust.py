@@ -99,7 +99,7 @@ def run(path, samples, device, **options):
 def test_a_campaign_goes_on_whatever_its_candidates_do(
     misbehave, runtime, all_of, tmp_path, liftpy
 ):
-    """Each commit leaves those to test_bench.py that keep a processor busy until they are ended."""
+    """Without `all_of`, candidates that run until they are ended are left to test_bench.py."""
     doing = {place: d for place, d in DOES.items() if all_of or d[0] not in {"loops", "fills"}}
     misbehave({place: does for place, (does, _, _) in doing.items()})
     killed, seconds = [], limits(runtime)

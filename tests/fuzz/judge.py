@@ -87,7 +87,7 @@ OF_ANY = {"refused", "large"}  # after random rules: a vector of what is stored 
 LIMITED = "beyond a limit of the built kernel"  # known only once the driver has built it
 RETRIES = 4  # points of a family at which a smaller program may fail too
 COUNTS = ("outcomes", "families", "primitives", "reasons")
-OTHER = 3  # of so many programs with one form, one is by another family than `plain`
+OTHER = 3  # one in so many programs with one form has it by another family than `plain`
 ATTEMPTS = 12  # places at which rules are tried before a program is lowered
 
 
@@ -240,8 +240,8 @@ def forms(
     """Forms of a seed's program: all of its results by `plain`, and by a family that does more.
 
     Half of them are of the program after random rules; of programs with names all are candidates.
-    With `one`, a single form is made: for one seed in `OTHER` by another family, if one applies;
-    otherwise by `plain`. It does not compute by F(m, r) (tests/staged.py).
+    With `one`, a program has a single form: by a family other than `plain` for one seed in `OTHER`,
+    if one applies, and by `plain` otherwise. It does not compute by F(m, r) (tests/staged.py).
     """
     cut = by_definition if one else partitions
     random = Random(seed)
@@ -517,7 +517,7 @@ def survey(
 def survey_all(parts: Sequence[Part], device: str, *, briefly: bool = False) -> Tally:
     """Outcomes and failures of several ranges, judged in one process that a driver may kill.
 
-    What a process dies of is halved; a seed that kills it alone is counted as `killed`. With
+    If the process dies, each half is judged anew; a seed that kills it alone is `killed`. With
     `briefly` each program has one form, which runs on the device only, and most kernels are built
     without the driver's optimizer (tests/plainly.py).
     """

@@ -1,4 +1,4 @@
-"""The kinds of random programs: each makes the program of a seed. Ranges of seeds of a kind."""
+"""The kinds of random programs, each a function from a seed to a program, and ranges of seeds."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from tests.fuzz.generator import inputs, make, nested
 from tests.fuzz.kinds import MAKERS, Part
 from tests.subsample import is_first
 
-#: At least 1,000 programs with ON_DEVICES; `judge.py` runs any number, `make soak` thousands.
+#: With ON_DEVICES, at least 1,000 programs. `judge.py` runs any number, `make soak` thousands.
 INTERPRETED = [
     *(Part("any", start, 60) for start in range(0, 720, 60)),
     *(Part("lets", start, 50) for start in range(0, 150, 50)),
@@ -176,7 +176,7 @@ def test_random_programs_are_right_in_the_interpreter(part: Part) -> None:
 
 @pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"dots"}))
 def test_a_random_program_by_each_family_is_right_in_the_interpreter(family: str) -> None:
-    """Some families apply to few random programs; `dots` to none, which have no 8-bit integers."""
+    """Some families apply to few random programs, `dots` to none: they have no 8-bit integers."""
     kind = "stages" if family in {"rows", "blocked"} else "any"
     for seed in range(FIRST.get(family, 0), 400):
         program, random = MAKERS[kind](seed), Random(seed)

@@ -24,11 +24,11 @@ NAMES = PASSING.read_text(encoding="utf-8").split()
 
 
 SLOW = {f"export_{kind}pool_3d_default" for kind in ("average", "lp", "max")}
-"""What makes cases of many elements: most of the time that all cases take."""
+"""Functions of onnx that make cases with many elements, and take most of the time of all cases."""
 
 
 def without_slow(init):
-    """What runs the functions of onnx that make cases, without those that are slow."""
+    """The `__init__` of a class of onnx that makes cases, which skips the `SLOW` functions."""
 
     def made(cls, name, bases, members):
         init(cls, name, bases, {n: member for n, member in members.items() if n not in SLOW})

@@ -72,11 +72,11 @@ def emptied(body):
 
 def void(texts):
     """The rules whose proofs do not hold with these texts of modules."""
-    return unlike(Grounds(lambda name: texts[name] if name in texts else text_of(name)))
+    return invalidated(Grounds(lambda name: texts[name] if name in texts else text_of(name)))
 
 
-def unlike(found):
-    """The rules whose proofs do not hold on these grounds."""
+def invalidated(found):
+    """The rules whose recorded proofs are not valid on these grounds."""
     return {n for n, r in RULES.items() if found.of(r).digest != recorded()[n]["rests_on"]}
 
 
@@ -145,7 +145,7 @@ def test_a_change_of_any_covered_function_is_seen_and_of_no_other(covered):
     assert len(covered & bodies) > 300
     for item in covered & bodies:
         assert before[item] != after[item], item
-    assert unlike(Grounds(others)) == set()
+    assert invalidated(Grounds(others)) == set()
 
 
 def test_a_covered_proof_cannot_be_used_after_a_change(monkeypatch):
@@ -172,10 +172,10 @@ def test_a_covered_proof_cannot_be_used_after_a_change(monkeypatch):
 
 
 def test_the_cache_holds_the_files_as_they_are():
-    """Else each process that applies rules parses them all, for most of a second."""
+    """Otherwise, each process that applies rules parses them all, which takes most of a second."""
     files = proof_cache.proof_cache()["files"]
-    unlike = [name for name, known in files.items() if proof_cache.hash_of_file(name) != known]
-    assert not unlike, "`liftpy prove --record` records them"
+    edited = [name for name, known in files.items() if proof_cache.hash_of_file(name) != known]
+    assert not edited, "`liftpy prove --record` records them"
 
 
 def test_what_says_on_what_proofs_rest_is_noted_too():

@@ -29,7 +29,7 @@ XSS = "xss: [6][4]f32"
 
 @cache
 def before_and_after(name: str) -> tuple[Program, Program]:
-    """A rule's program, and what the rule makes of it."""
+    """The program of a rule's fixture, and what the rule makes of it."""
     section = sections(name)["before"]
     program = section.program
     result = outermost(rule(name, section.hints, **section.sizes))(program.body.body)
@@ -122,7 +122,7 @@ def values(shape: tuple[int, ...], number: int) -> np.ndarray:
     return (order.reshape(shape) - 3.25 + 0.125 * number).astype(np.float32)
 
 
-def test_no_rule_speaks_of_convolution() -> None:
+def test_no_rule_mentions_convolution() -> None:
     """Names, families and templates use the language's words only, and few primitives."""
     ours = r"conv|kernel|image|channel|window|layer|weight|bias|winograd|im2col"
     for name, law in RULES.items():
