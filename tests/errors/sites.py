@@ -94,7 +94,7 @@ def inside(node: ast.AST) -> Iterator[ast.AST]:
     """The children of a node that are statements or contain some; expressions contain none."""
     for name in ("body", "handlers", "orelse", "finalbody", "cases"):
         children = getattr(node, name, ())
-        if isinstance(children, list):  # that of a lambda or a conditional expression is none
+        if isinstance(children, list):  # the body of a lambda is an expression
             yield from children
 
 
