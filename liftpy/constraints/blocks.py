@@ -15,6 +15,7 @@ from liftpy.constraints.terms import (
     Names,
     Term,
     TermReader,
+    alike,
     counters_in,
     counters_of,
     reached,
@@ -156,6 +157,7 @@ class Blocks:
     def emit(self, term: Term, lane: str = "", width: Nat = ONE, *, apart: bool = False) -> None:
         """Count the variables through which a term is read; `apart` reads each lane separately."""
         self.share(repeated(term))
+        self.share_alike(term)
         self.emit_readings(
             GuardedTerm(term, (), self.block_of(term, self.block)), Lanes(lane, width, apart), {}
         )
@@ -257,6 +259,15 @@ class Blocks:
         """Hold terms in variables from now on, because they are mentioned more than once."""
         self.shared.update(terms)
         self.shapes.update(t.shape for t in terms if not t.stable)
+
+    def share_alike(self, term: Term) -> None:
+        """Hold what may be mentioned more than once in a pass of an unrolled loop in variables."""
+        for part in alike(term):
+            counters = counters_in(part.names)
+            if not counters.isdisjoint(self.unrolled_counters):
+                self.share([part])
+            elif part not in self.shared and (part.stable or part.shape not in self.shapes):
+                self.undecided.update(frozenset({name}) for name in counters)
 
     def is_shared(self, term: Term) -> bool:
         """Whether a term, which may differ in other iterations of a loop, is held in a variable."""

@@ -268,6 +268,19 @@ def repeated(term: Term) -> set[Term]:
     return again
 
 
+def alike(term: Term) -> set[Term]:
+    """The computed terms inside a term that differ from others only in their indices.
+
+    They may be the same in a pass of an unrolled loop, in which its counter has a number: of an
+    array and its reverse, the elements in the middle are the same.
+    """
+    of_shape: dict[int, set[Term]] = {}
+    for part in reached(term):
+        if part.parts and part.names:
+            of_shape.setdefault(part.shape, set()).add(part)
+    return {part for same in of_shape.values() if len(same) > 1 for part in same}
+
+
 def readings(
     start: GuardedTerm, block_of: Callable[[Term, str], str], decided: Callable[[Term], bool]
 ) -> Iterator[GuardedTerm]:

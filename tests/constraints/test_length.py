@@ -136,6 +136,12 @@ def test_a_fold_that_each_column_of_lanes_would_repeat_has_no_valid_point() -> N
         """def p(xs: [5]i32, ys: [3]f32, zs: [3]f32) = xs |> map(i => let j = i + 1 in
              zip(ys |> scan((s, y) => s + y, 0), zs)
              |> map((s, z) => let y = s * z in z * y + y * (y - z)) |> at(j))""",
+        """fun twice(x: f32, y: f32) = x * 2 - y
+           def p(xs: [4][5]bool) = xs |> map(row =>
+             let ys = row |> iterate(1, r => r |> map(x => x and x)) in
+             let pairs = zip(ys, ys |> reorder(i => 4 - i, i => 4 - i)) |> cover(5) |> join in
+             zip(pairs, pairs |> reorder(i => 4 - i, i => 4 - i)) |> reduce((acc, t) =>
+               twice(f32(t.1.0), twice(f32(t.0.0), f32(t.0.1))), 0))""",
     ],
 )
 def test_a_program_of_few_statements_is_within_its_bound(text: str) -> None:
@@ -145,7 +151,8 @@ def test_a_program_of_few_statements_is_within_its_bound(text: str) -> None:
     then assigned. What is loaded in a loop, and mentioned by a variable that is declared outside of
     the loop, is loaded again there. A variable of a value that an iteration overwrites is computed
     in each pass of an unrolled loop. Where an index that is data chooses a register, the variables
-    of all elements are computed. An index that is clamped reads an element of its own. Nor does it
+    of all elements are computed. An index that is clamped reads an element of its own. Elements at
+    different indices may be one element in a pass of an unrolled loop. Nor does it
     count much that is not emitted: a pass of an unrolled loop reads one part of a concatenation.
     """
     holds(drawn(parse(text), 1))
