@@ -87,7 +87,7 @@ def toml(text: str, what: str, kind: type[LiftError] = LiftError) -> dict[str, A
     Raises `kind` for a line with more than `MOST_DOTS` dots: the time that `tomllib` takes for a
     key grows with the square of the number of its parts.
     """
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if (dots := line.count(".")) > MOST_DOTS:
             why = f"line {number} has {dots} dots, more than {MOST_DOTS}"
             raise kind(f"{what} cannot be read: {why}; shorten this line")
