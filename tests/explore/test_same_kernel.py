@@ -112,8 +112,8 @@ def test_a_stored_module_has_the_keys_of_the_compiled_one():
     program = parse("def p(xs: [6][8]f32) = xs |> map(reduce(add, 0))")
     for candidate in Space.whole(program, DEFAULT_DEVICE).sample(8):
         module = compile_candidate(candidate.skeleton, candidate.point)
-        made = Kernels.of(module, "d0")
-        stored = Kernels.stored(module.source, module.manifest(), made.options, "d0")
+        made = Kernels.of(module, DEFAULT_DEVICE)
+        stored = Kernels.stored(module.source, module.manifest(), made.options, made.device)
         assert stored.run_keys() == made.run_keys()
         assert None not in stored.run_keys()
 
@@ -135,11 +135,11 @@ def test_a_stage_has_the_same_keys_alone_and_in_its_program(text):
     for product in Space.whole(parse(text), DEFAULT_DEVICE, families=families).products:
         for skeleton, sizes in islice(product.draws(Drawing(0)), 3):
             assert isinstance(skeleton, StagedSkeleton)
-            keys = Kernels.of(compile_candidate(skeleton, sizes), "d0").run_keys()
+            keys = Kernels.of(compile_candidate(skeleton, sizes), DEFAULT_DEVICE).run_keys()
             alone = [
                 key
                 for (_, own), count in zip(skeleton.stages, launches_of(skeleton), strict=True)
                 if count
-                for key in Kernels.of(compile_candidate(own, sizes), "d0").run_keys()
+                for key in Kernels.of(compile_candidate(own, sizes), DEFAULT_DEVICE).run_keys()
             ]
             assert keys == alone

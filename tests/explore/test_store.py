@@ -15,12 +15,15 @@ from liftpy.errors import StoreRefused, UnknownName
 from liftpy.explore.campaign.environment import commit, environment
 from liftpy.explore.campaign.lock import Lock
 from liftpy.explore.campaign.rows import Call, Identity
+from liftpy.explore.campaign.same_kernel import Kernels
 from liftpy.explore.campaign.schema import SCHEMA_VERSION, TABLES, digest
 from liftpy.explore.campaign.store import ATTEMPTS, Store
 from liftpy.explore.measure.outcome import KernelLimit, Measured, Refused, WrongResult
+from liftpy.ir.types import INTEGER_DOTS
 from liftpy.opencl.clock import BY_HOST
 from liftpy.opencl.kernel import MemoryFigures, Module
-from liftpy.opencl.session import BUILD_OPTIONS
+from liftpy.opencl.scalars import DOT_FEATURE
+from liftpy.opencl.session import BUILD_OPTIONS, NEWER, options_of
 from tests.explore.spaces import small_space
 
 VERSION_1, VERSION_2 = (Path(__file__).with_name(f"version_{n}.sql") for n in (1, 2))
@@ -383,6 +386,20 @@ def test_the_tables_can_be_read_without_liftpy(path, candidates):
     plain.close()
     assert (key, time_ns) == (candidates[0].key, 25)
     assert json.loads(assignment)["words"]["family"] == "plain"
+
+
+@pytest.mark.parametrize("known", [(), INTEGER_DOTS])
+def test_the_options_are_those_that_the_device_is_given(path, candidates, known):
+    """With dot products of integers, they name another OpenCL C; borrowed times depend on them."""
+    device = replace(DEFAULT_DEVICE, extensions=known)
+    module = replace(MODULE, source=f"#if defined({DOT_FEATURE})\n#endif\n{MODULE.source}")
+    with Store.open(path, IDENTITY) as store:
+        store.begin(candidates[0])
+        store.compiled(candidates[0], module, digest(module.source), device)
+        options = store.options(candidates[0].key)
+    assert options == " ".join(options_of(module, device, BUILD_OPTIONS))
+    assert (NEWER in options) is bool(known)
+    assert Kernels.of(module, device).options == options
 
 
 def test_the_lock_that_a_killed_process_left_is_taken_over(path, candidates):

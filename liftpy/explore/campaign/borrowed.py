@@ -290,7 +290,7 @@ class Times:
                     raise
                 except (LiftError, InternalError):  # reported as its outcome when it is tried
                     continue
-                keys = Kernels.of(module, self.device.fingerprint).run_keys()
+                keys = Kernels.of(module, self.device).run_keys()
                 time_ns = there.time_of(keys)
                 if time_ns is not None:
                     seen.add(part)

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
+from liftpy.constraints.device import Device
 from liftpy.explore.campaign.schema import digest
 from liftpy.opencl.kernel import Launch, Module
-from liftpy.opencl.session import BUILD_OPTIONS
+from liftpy.opencl.session import BUILD_OPTIONS, options_of
 
 KERNEL = re.compile(
     r"^__kernel (.*?)\bvoid (\w+)\((.*?)\) \{\n(.*?)^\}\n", re.DOTALL | re.MULTILINE
@@ -42,10 +43,11 @@ class Kernels:
     device: str
 
     @classmethod
-    def of(cls, module: Module, device: str) -> Self:
+    def of(cls, module: Module, device: Device) -> Self:
         """The kernels of a module as this version of liftpy builds it."""
         sizes = {buffer.name: buffer.bytes for buffer in module.buffers}
-        return cls(module.source, module.launches, sizes, " ".join(BUILD_OPTIONS), device)
+        options = " ".join(options_of(module, device, BUILD_OPTIONS))
+        return cls(module.source, module.launches, sizes, options, device.fingerprint)
 
     @classmethod
     def stored(cls, source: str, manifest: Mapping[str, Any], options: str, device: str) -> Self:

@@ -30,7 +30,7 @@ from liftpy.explore.space.candidate import Candidate, steps_text
 from liftpy.files.reading import check
 from liftpy.opencl.clock import BY_HOST
 from liftpy.opencl.kernel import MemoryFigures, Module
-from liftpy.opencl.session import BUILD_OPTIONS
+from liftpy.opencl.session import BUILD_OPTIONS, options_of
 
 ATTEMPTS = 2
 """How often a campaign may end abruptly during a candidate before the candidate is blamed."""
@@ -191,15 +191,15 @@ class Store(CampaignReader):
         `device` is the campaign's by default. If a candidate moves to another device, this replaces
         its record.
         """
-        on = self._identity.device if device is None else device.to_json()
+        on = Device.from_json(self._identity.device) if device is None else device
         with self._writing(candidate.key) as db:
             db.execute(
                 "INSERT OR REPLACE INTO build VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
                 (
                     candidate.key,
-                    on["fingerprint"],
-                    on["driver_version"],
-                    " ".join(BUILD_OPTIONS),
+                    on.fingerprint,
+                    on.driver_version,
+                    " ".join(options_of(module, on, BUILD_OPTIONS)),
                     module.source,
                     sha,
                     module.manifest_json(),
