@@ -14,16 +14,26 @@ E = TypeVar("E", bound=Expr)
 #: The most values of a tuple, including those of the tuples in it.
 MOST_PARTS = 4096
 #: The most products of terms that are computed to multiply two sizes.
-MOST_PRODUCTS = 1 << 14
+MOST_PRODUCTS = 1 << 10
+#: The most terms of a length; the conditions of a program are evaluated at many points.
+MOST_TERMS = 1 << 12
 
 
 def limited(expr: E) -> E:
-    """The expression; TypeRefused if its type has too many parts."""
+    """The expression; TypeRefused if its type has too many parts, or a length too many terms."""
     if has_too_many_parts(expr.type):
         message = (
             f"a tuple has more than {MOST_PARTS} values, including those of the tuples in it\n"
             "  a tuple that holds another tuple twice has twice as many values\n"
             "  use an array for values of one type"
+        )
+        raise TypeRefused(message)
+    most = max((len(length.terms) for length in expr.type.lengths()), default=0)
+    if most > MOST_TERMS:
+        message = (
+            f"a length has too many terms: {most}\n"
+            f"  a length may have {MOST_TERMS} terms\n"
+            "  name a part of the length as a size of its own"
         )
         raise TypeRefused(message)
     return expr
