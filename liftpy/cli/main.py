@@ -29,7 +29,8 @@ class Stop:
 
     While the command is running (`at_work`), the first signal raises KeyboardInterrupt, so that the
     command can clean up and report what is stored. The process exits immediately on a signal before
-    or after that, on a second signal, and if the first one has no effect for `PATIENCE` seconds.
+    or after that, on a second signal other than SIGHUP, and if the first one has no effect for
+    `PATIENCE` seconds.
     """
 
     def __init__(self) -> None:
@@ -52,6 +53,8 @@ class Stop:
 
     def heed(self, number: int, _frame: FrameType | None) -> None:
         """Handles a signal."""
+        if self.came is not None and number == signal.SIGHUP:
+            return  # of a closed terminal, the system and the shell send one each
         first, self.came = self.came is None, signal.Signals(number)
         if first and self.at_work:
             raise KeyboardInterrupt

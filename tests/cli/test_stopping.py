@@ -124,3 +124,26 @@ def test_a_command_under_nohup_outlives_its_terminal(folder):
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=ENVIRONMENT
     )
     assert (said.returncode, said.stdout) == (0, "alive\n"), said.stderr
+
+
+def test_the_second_sighup_of_a_closed_terminal_does_not_stop_the_cleaning(folder):
+    """The system sends one to the processes of the terminal, and their shell another."""
+    script = """
+import os, signal, time
+from liftpy.cli.main import Stop
+stop = Stop()
+stop.install()
+stop.at_work = True
+try:
+    os.kill(os.getpid(), signal.SIGHUP)
+    time.sleep(60)
+except KeyboardInterrupt:
+    os.kill(os.getpid(), signal.SIGHUP)
+    time.sleep(0.1)
+    print("cleaned", flush=True)
+stop.leave()
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=ENVIRONMENT
+    )
+    assert (said.returncode, said.stdout) == (129, "cleaned\n"), said.stderr
