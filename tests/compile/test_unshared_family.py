@@ -77,10 +77,10 @@ def test_folds_of_what_other_folds_make_have_no_blocks() -> None:
 
 
 def test_folds_of_an_iterated_array_have_no_blocks():
-    """Each work-item would make the whole array in private memory, and read it at its ids."""
+    """Registers have no index, and the work-items would read them at their ids."""
     program = parse("""
         def iterated(x: [2][8][2]f32) = x |> iterate(2, v => v |> map(map(map(e => e * 2))))
           |> map(map(row => row |> reduce((a, y) => y - a, 0)))
     """)
     reason = FAMILIES[FAMILY].match(program)
-    assert reason == "its folds read an array that each work-item would make as a whole"
+    assert reason == "its folds read an array that is made in registers"

@@ -48,7 +48,7 @@ def match(program: Program) -> Direct | str:
     if not alone or any(is_reduce(part) for source in sources for part in every_part(source)):
         return "its folds read other folds"
     if any(map(is_in_registers, sources)):
-        return "its folds read an array that each work-item would make as a whole"
+        return "its folds read an array that is made in registers"
     lengths = outer_length(body_of(block)), outer_length(block)
     pads = stored_views(body)
     return Direct(
