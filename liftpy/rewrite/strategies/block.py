@@ -400,6 +400,18 @@ def block_of(expr: Expr) -> Path | None:
     return None if isinstance(cut, Failure) else path
 
 
+def in_block(strategy: Strategy) -> Strategy:
+    """Apply a strategy to an element of the block that makes the result, with its reductions."""
+
+    def run(body: Expr) -> Result:
+        path = block_of(body)
+        if path is None:
+            return Failure("in_block", "no block makes the result")
+        return at_path((*path, 1, 1), strategy)(body)
+
+    return run
+
+
 def blockable(expr: Expr) -> Iterator[Path]:
     """The paths of maps of maps of reductions."""
     is_block = maps_over(maps_over(is_folded))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.ir.expr import Expr
-from liftpy.ir.nat import NatLike, var
+from liftpy.ir.nat import var
 from liftpy.ir.program import Program
 from liftpy.ir.walk import at, children
 from liftpy.primitives.vector import MAX_LANES
@@ -15,6 +15,7 @@ from liftpy.rewrite.strategies.adjacent import adjacent_map
 from liftpy.rewrite.strategies.block import (
     block_of,
     cut_of,
+    in_block,
     interchanged,
     register_blocks,
     store_padding,
@@ -154,7 +155,7 @@ class Direct:
         stored = stored_in_columns(block.rows) if block.rows and "rows" in choices else identity
         padding = store_padding(choices["pad"])
         loops = _ORDERED if LOOPS in choices else identity
-        sums = summed(sizes["strip"].nat) if "strip" in sizes else identity
+        sums = in_block(sums_in_f32(sizes["strip"].nat)) if "strip" in sizes else identity
         return seq(INWARD, block.steps, loops, sums, stored, blocks, padding, stored_so(choices))
 
 
@@ -187,9 +188,9 @@ def block_in(program: Program, body: Expr, words: Choices, steps: Strategy) -> D
     if rows is not None:
         names = {p.name for p in at(result.expr, rows[0]).free}
         rows = None if names <= program.constants else rows
-    nested = not isinstance(reordered(result.expr), Failure)
+    nested = not isinstance(_ORDERED(result.expr), Failure)
     lengths = outer_length(body_of(block)), outer_length(block)
-    exact = not isinstance(summed(var("strip", 1))(result.expr), Failure)
+    exact = not isinstance(in_block(sums_in_f32(var("strip", 1)))(result.expr), Failure)
     integers = longest_sum(body_of(body_of(block))) if exact else 0
     return DirectBlock(words, steps, *lengths, rows, stored_views(result.expr), nested, integers)
 
@@ -203,18 +204,6 @@ def longest_sum(expr: Expr) -> int:
     """The length of the longest reduction in an expression."""
     reductions = (at(expr, path) for path in outer_reductions(expr))
     return max(longest(array_type(children(part)[1])) for part in reductions)
-
-
-def summed(strip: NatLike) -> Strategy:
-    """Compute the sums of integers of the block in f32 (`sums_in_f32`)."""
-
-    def run(body: Expr) -> Result:
-        path = block_of(body)
-        if path is None:
-            return Failure("summed", "no block makes the result")
-        return at_path((*path, 1, 1), sums_in_f32(strip))(body)
-
-    return run
 
 
 def exchange_maps(body: Expr) -> Result:
@@ -242,15 +231,7 @@ def points(body: Expr) -> Result:
     return at_path(around, rule("map_map_join"))(result.expr)
 
 
-def reordered(body: Expr) -> Result:
-    """Make the innermost loop of the reductions of the block its outermost one."""
-    path = block_of(body)
-    if path is None:
-        return Failure("reordered", "no block makes the result")
-    return at_path((*path, 1, 1), innermost_first())(body)
-
-
-_ORDERED = remembered(reordered)
+_ORDERED = remembered(in_block(innermost_first()))
 EXCHANGED = remembered(exchange_maps)
 FLAT = remembered(seq(points, exchange_maps))
 INWARD = remembered(folds_inward)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from liftpy.ir.expr import Expr
-from liftpy.ir.nat import NatLike
 from liftpy.ir.program import Program
 from liftpy.ir.types import INTEGER_DOTS
 from liftpy.primitives.vector import LANES_OF_A_DOT, MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
-from liftpy.rewrite.strategies.block import block_of, cut_of, register_blocks, store_padding
+from liftpy.rewrite.strategies.block import cut_of, in_block, register_blocks, store_padding
 from liftpy.rewrite.strategies.dots import sums_of_dots
 from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.families.common import with_epilogues
@@ -19,7 +17,7 @@ from liftpy.rewrite.strategies.families.direct import Direct, DirectBlock
 from liftpy.rewrite.strategies.families.direct import match as blocks_of
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.remember import remembered
-from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, seq
+from liftpy.rewrite.strategy import Failure, Strategy, seq
 
 NO_CONSTANTS: frozenset[str] = frozenset()
 """Constants are not packed: vectors run along the dimension that is reduced."""
@@ -59,20 +57,8 @@ class Dots:
         cuts = cut_of(self.block.inner, tail), cut_of(self.block.outer, tail)
         kappa, sigma = sizes["kappa"].nat, sizes["sigma"].nat
         blocks = register_blocks(NO_CONSTANTS, kappa, sigma, 1, level=choices["level"], cuts=cuts)
-        sums = dots_of_block(sizes["v"].nat)
+        sums = in_block(sums_of_dots(sizes["v"].nat))
         return seq(INWARD, sums, blocks, store_padding(choices["pad"]))
-
-
-def dots_of_block(width: NatLike) -> Strategy:
-    """`sums_of_dots` for the reductions of the block that makes the result."""
-
-    def run(body: Expr) -> Result:
-        path = block_of(body)
-        if path is None:
-            return Failure("dots_of_block", "no block makes the result")
-        return at_path((*path, 1, 1), sums_of_dots(width))(body)
-
-    return run
 
 
 def match(program: Program) -> Dots | str:
@@ -80,7 +66,7 @@ def match(program: Program) -> Dots | str:
     form = blocks_of(program)
     if isinstance(form, str):
         return form
-    made = dots_of_block(LANES_OF_A_DOT)(with_epilogues(program.body.body))
+    made = in_block(sums_of_dots(LANES_OF_A_DOT))(with_epilogues(program.body.body))
     if isinstance(made, Failure):
         return "no sums of a multiple of 4 products of 8-bit integers make the result"
     return Dots(form)

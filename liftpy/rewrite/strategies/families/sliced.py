@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from liftpy.ir.expr import Expr
-from liftpy.ir.nat import NatLike, var
+from liftpy.ir.nat import var
 from liftpy.ir.program import Program
 from liftpy.ir.walk import at
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
-from liftpy.rewrite.strategies.block import block_of, cut_of, store_padding
+from liftpy.rewrite.strategies.block import block_of, cut_of, in_block, store_padding
 from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.families.common import with_epilogues
 from liftpy.rewrite.strategies.families.direct import Direct, DirectBlock
@@ -28,7 +28,7 @@ from liftpy.rewrite.strategies.sliced import (
     innermost_length,
     sliced_blocks,
 )
-from liftpy.rewrite.strategy import Failure, Result, Strategy, Success, at_path, identity, seq
+from liftpy.rewrite.strategy import Failure, Strategy, Success, identity, seq
 
 KEPT, SHARED = "kept", "shared"
 PADS = ("fused", "copy")
@@ -99,24 +99,12 @@ class Sliced:
             tiles=choices["pad"] == TILE,
             cuts=cuts,
         )
-        cut = sets_of_block(sizes["chunk"].nat)
+        cut = in_block(in_sets(sizes["chunk"].nat))
         padding = identity if choices["pad"] == TILE else store_padding(choices["pad"])
         return seq(_INWARD, block.steps, cut, blocks, padding)
 
 
 _INWARD = remembered(folds_inward)
-
-
-def sets_of_block(chunk: NatLike) -> Strategy:
-    """`in_sets` for the reductions of the block that makes the result."""
-
-    def run(body: Expr) -> Result:
-        path = block_of(body)
-        if path is None:
-            return Failure("sets_of_block", "no block makes the result")
-        return at_path((*path, 1, 1), in_sets(chunk))(body)
-
-    return run
 
 
 def match(program: Program) -> Sliced | str:
@@ -129,7 +117,7 @@ def match(program: Program) -> Sliced | str:
         return form
     body = with_epilogues(program.body.body)
     lengths = [length_in(body, block) for block in form.blocks]
-    cut = sets_of_block(var("chunk", 1))(body)
+    cut = in_block(in_sets(var("chunk", 1)))(body)
     if isinstance(cut, Failure):
         return "the reductions cannot be cut into sets"
     one = var("kappa", 1), var("sigma", 1), var("v", 1)
