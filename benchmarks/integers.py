@@ -3,10 +3,10 @@
     python benchmarks/integers.py [--samples 40] [--rounds 15] [--cases whole strips ...]
 
 For each program and each word of the choice `sums` there is a campaign with the default search in
-the family `direct`. The fastest candidates of the two are timed alternately, and so is that of the
-same program in f32 numbers. `i32 / f32 sums` is the speedup of sums in f32. Results are compared
-with NumPy's in int64, which must be equal. Times are medians of device events; `of pairs` is the
-median of the ratios of the rounds.
+the family `direct`, and one in the family `dots`. The fastest candidates of the three are timed
+alternately, and so is that of the same program in f32 numbers. `i32 / f32 sums` is the speedup of
+sums in f32. Results are compared with NumPy's in int64, which must be equal. Times are medians of
+device events; `of pairs` is the median of the ratios of the rounds.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 
 FORMS = ("i32", "f32")
+DOTS = "dots"
 NUMBERS = "f32 numbers"
 WHOLE = ("(v, u) => i32(v) * i32(u)", "u8", "i8", "i32")
 PLAIN = ("(v, u) => v * u", "f32", "f32", "f32")
@@ -91,13 +92,16 @@ CASES = {
 
 
 def fastest(
-    program: lp.Program, session: Session, db: Path, samples: int, fixed: dict[str, list[Any]]
+    program: lp.Program, session: Session, db: Path, samples: int, form: str
 ) -> Loaded:
-    """The fastest candidate of a campaign in the family `direct`, loaded."""
-    given: dict[str, Any] = {"families": ["direct"], "device": session.device, "fixed": fixed}
-    campaign = lp.explore(program, samples, db=db, **given)
+    """The fastest candidate of a campaign in the family of a form, loaded."""
+    families = ["dots" if form == DOTS else "direct"]
+    fixed = {"sums": [form]} if form in FORMS else {}
+    campaign = lp.explore(
+        program, samples, db=db, families=families, device=session.device, fixed=fixed
+    )
     row = min((r for r in campaign.rows if r.time_ns), key=lambda r: r.time_ns or 0)
-    candidate = lp.space(program, session.device, families=["direct"]).exactly(row.assignment)
+    candidate = lp.space(program, session.device, families=families).exactly(row.assignment)
     print(f"  {len(campaign.rows)} candidates, {candidate.label}", flush=True)
     return session.load(compile_candidate(candidate.skeleton, candidate.point))
 
@@ -123,11 +127,10 @@ def main() -> None:
             w = rng.integers(-128, 128, case.shapes[1]).astype(np.int8)
             exact = case.exact(x.astype(np.int64), w.astype(np.int64))
             held: dict[str, Loaded] = {}
-            for form in (*FORMS, NUMBERS):
+            for form in (*FORMS, DOTS, NUMBERS):
                 program = case.program(PLAIN if form == NUMBERS else WHOLE)
-                fixed: dict[str, list[Any]] = {} if form == NUMBERS else {"sums": [form]}
                 db = Path(folder) / f"{key}-{form.replace(' ', '-')}.db"
-                held[form] = fastest(program, session, db, given.samples, fixed)
+                held[form] = fastest(program, session, db, given.samples, form)
                 arrays = [a.astype(np.float32) for a in (x, w)] if form == NUMBERS else [x, w]
                 held[form].set_constants({"w": arrays[1]})
                 result = held[form].run({"x": arrays[0]})
@@ -147,9 +150,9 @@ def main() -> None:
             rows.append(row)
             for loaded in held.values():
                 loaded.close()
-    print(f"{device.name}, {device.platform}; Gop/s of sums in i32, in f32, and of f32 numbers")
-    print("| program | i32 | f32 | f32 numbers | i32 / f32 sums | of pairs | others |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print(f"{device.name}, {device.platform}; Gop/s of sums in i32, in f32, in dots, of f32 numbers")
+    print("| program | i32 | f32 | dots | f32 numbers | i32 / f32 sums | of pairs | others |")
+    print("| --- |" + " ---: |" * 7)
     print("\n".join(rows))
 
 
