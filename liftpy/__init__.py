@@ -12,7 +12,6 @@ and lark, and a command imports only what it needs.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 from types import ModuleType
@@ -444,7 +443,8 @@ def __getattr__(name: str) -> Any:
                 **_module("liftpy.language.embedded.python_words").OVER_ARRAYS,
                 **_module("liftpy.language.embedded.defining").NAMESAKES,
             }.get(name)
-            near = difflib.get_close_matches(name, __dir__(), 1)
+            # `difflib` takes half of the time that this module takes to import
+            near = _module("difflib").get_close_matches(name, __dir__(), 1)
             suggestion = f"write {written}" if written else "dir(lp) lists the words"
             suggestion = (
                 f"did you mean lp.{near[0]}? {suggestion}" if near and not written else suggestion
