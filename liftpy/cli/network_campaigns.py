@@ -15,7 +15,8 @@ from liftpy.cli.screen import StoppedAndSaid, note, say, show, show_json
 from liftpy.errors import plural
 from liftpy.explore.report.wording import in_time
 from liftpy.networks.campaigns import NetworkCampaign, Turn, explore_network
-from liftpy.networks.network import by_onnx, network
+from liftpy.networks.host_nodes import by_onnx
+from liftpy.networks.network import network
 
 INTERRUPTED = 130
 
@@ -39,7 +40,8 @@ def explore_model(
     graph = joined_network(found, channels_last=order).graph
     exploring = by_onnx("orders").explore_in_orders if choose_orders else explore_network
     if graph.unsupported:
-        note(f"note: {plural(len(graph.unsupported), 'node')} without a program are left out")
+        many = plural(len(graph.unsupported), "node")
+        note(f"note: not explored: {many} without a program, which plans compute on the host")
     try:
         explored = exploring(
             graph, db=db, began=pulse.began, view=view_of, told=lambda t: note(str(t)), **settings

@@ -35,6 +35,8 @@ from liftpy.explore.optional import needing
 from liftpy.explore.report.wording import in_bytes, in_time
 from liftpy.files.naming import file_names
 from liftpy.files.writing import write_file
+from liftpy.networks.graph import Graph, Operation
+from liftpy.networks.host_nodes import host_library
 from liftpy.networks.network import network
 from liftpy.networks.offchip.policies import POLICIES, Policy
 from liftpy.networks.offchip.published import NETWORKS
@@ -171,12 +173,14 @@ def plan_model(  # noqa: PLR0913  one parameter per option
     if choose_orders:
         one_order(channels_last=channels_last)
     joined = joined_network(
-        network(model, sizes(size)), channels_last=False if choose_orders else channels_last
+        network(model, sizes(size), partial=True),
+        channels_last=False if choose_orders else channels_last,
     )
     found = joined.plan(
         db or (), device=device, memory_limit=memory_limit, choose_orders=choose_orders
     )
     plan = found.timed()
+    tell_hosted(plan.graph)
     if output is not None:
         plan.save(output)
         note(f"{plan.graph.name}: {output}")
@@ -185,6 +189,17 @@ def plan_model(  # noqa: PLR0913  one parameter per option
         return
     tell_front(plan)
     tell_choices(plan)
+
+
+def tell_hosted(graph: Graph) -> None:
+    """Notes the nodes that have no program, and what computes them."""
+    if graph.unsupported:
+        many = plural(len(graph.unsupported), "node")
+        note(
+            f"note: {host_library()} computes {many} on the host, whose time is not in the plan's:"
+        )
+        for one in graph.unsupported:
+            note(f"  {one}")
 
 
 def tell_front(plan: Plan) -> None:
@@ -221,11 +236,16 @@ def tell_choices(plan: Plan) -> None:
         table.add_row(
             escape(operation.name),
             in_time(time) if time is not None else "" if choice is None else "?",
-            " ".join(str(plan.layout.tensors[n]) for n in operation.outputs),
+            " ".join(str(plan.layout.tensors.get(n, "")) for n in operation.outputs),
             str(plan.layout.scratch.get(operation.name, "")),
-            "no kernel: shares its storage" if choice is None else escape(choice.skeleton),
+            escape(choice.skeleton) if choice is not None else without_kernel(operation),
         )
     show(table)
+
+
+def without_kernel(operation: Operation) -> str:
+    """Why an operation has no kernel."""
+    return "on the host" if operation.program is None else "no kernel: shares its storage"
 
 
 def as_data(plan: Plan) -> dict[str, Any]:
@@ -239,7 +259,10 @@ def as_data(plan: Plan) -> dict[str, Any]:
             {
                 "operation": o.name,
                 **candidate_data(plan.choices.get(o.name)),
-                "offsets": {n: plan.layout.tensors[n] for n in o.outputs},
+                "on_host": o.program is None,
+                "offsets": {
+                    n: plan.layout.tensors[n] for n in o.outputs if n in plan.layout.tensors
+                },
                 "scratch": plan.layout.scratch.get(o.name),
             }
             for o in plan.graph.operations
@@ -248,7 +271,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
 
 
 def candidate_data(choice: PlannedCandidate | None) -> dict[str, Any]:
-    """A candidate as JSON; an operation without kernels has none, and takes no time."""
+    """A candidate as JSON; an operation without kernels has none, and takes no time there."""
     if choice is None:
         return {"skeleton": None, "assignment": {}, "time_ns": 0}
     return {
@@ -360,14 +383,14 @@ def tell_profile(times: Profile) -> None:
         table.add_column(heading, justify="right")
     for row in times.rows:
         table.add_row(
-            escape(row.operation),
+            escape(f"{row.operation} (host)" if row.on_host else row.operation),
             in_time(row.time_ns),
             f"{row.share:.1%}",
             "?" if row.predicted_ns is None else in_time(row.predicted_ns),
             str(row.bytes),
             f"{row.byte_rate:.3g}",
             f"{row.flop_rate:.3g}",
-            f"{row.of_peak(times.peak):.1%}",
+            "" if row.on_host else f"{row.of_peak(times.peak):.1%}",
             str(row.live_bytes),
         )
     show(table)
@@ -429,6 +452,7 @@ def run_data(
             "bytes": row.bytes,
             "flops": row.flops,
             "of_peak": row.of_peak(times.peak),
+            "on_host": row.on_host,
             "live_bytes": row.live_bytes,
         }
         for row in times.rows

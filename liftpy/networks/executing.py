@@ -71,13 +71,14 @@ def given_inputs(
     return found
 
 
-def check_programs(graph: Graph) -> None:
-    """NetworkRefused if operations have no program."""
+def check_programs(
+    graph: Graph, consequence: str = "with reference=True, the host computes them"
+) -> None:
+    """NetworkRefused if operations have no program; it ends with the consequence."""
     if graph.unsupported:
         raise NetworkRefused(
             f"{graph.name} has {plural(len(graph.unsupported), 'node')} without a program:\n"
-            f"{listed(graph.unsupported)}\n  with reference=True, ONNX's reference evaluator "
-            "computes them",
+            f"{listed(graph.unsupported)}\n  {consequence}",
             graph.unsupported,
         )
 
