@@ -136,11 +136,12 @@ def extremum(
 
 
 def of_floats(
-    name: str, reference: Callable[..., Any], cost: int, numpy: str = "", **fields: Any
+    name: str, reference: Callable[..., Any], cost: int, numpy: str | None = None, **fields: Any
 ) -> OperatorRecord:
     """A function of a float, which has the same name everywhere, or other ones in NumPy and C."""
     arity, c = fields.pop("arity", 1), fields.pop("c", name)
-    return OperatorRecord(name, arity, "floats", reference, numpy or name, c, cost=cost, **fields)
+    known = name if numpy is None else numpy
+    return OperatorRecord(name, arity, "floats", reference, known, c, cost=cost, **fields)
 
 
 def comparison(
@@ -211,6 +212,16 @@ OPERATORS = {
         of_floats("sin", math.sin, 16, zero="first"),
         of_floats("cos", lambda a: math.sin(a + math.pi / 2), 16),
         of_floats("tanh", lambda a: 1 - 2 / (math.e ** (2 * a) + 1), 16, zero="first"),
+        of_floats("asin", math.asin, 16, "arcsin", zero="first", finite=False),
+        of_floats("acos", math.acos, 16, "arccos", finite=False),
+        of_floats("atan", math.atan, 16, "arctan", zero="first"),
+        of_floats("atan2", math.atan2, 32, "arctan2", arity=2),
+        of_floats("sinh", math.sinh, 16, zero="first", finite=False),
+        of_floats("cosh", math.cosh, 16, finite=False),
+        of_floats("asinh", math.asinh, 16, "arcsinh", zero="first"),
+        of_floats("acosh", math.acosh, 16, "arccosh", finite=False),
+        of_floats("atanh", math.atanh, 16, "arctanh", zero="first", finite=False),
+        of_floats("erf", math.erf, 16, "", zero="first"),
         of_floats("pow", lambda a, b: a**b, 32, "power", arity=2, finite=False),
         of_floats("floor", lambda a: float(math.floor(a)), 1, zero="first"),
         of_floats("ceil", lambda a: -float(math.floor(-a)), 1, zero="first"),

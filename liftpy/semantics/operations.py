@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -74,8 +75,18 @@ def convert(a: Any, t: Any) -> Any:
     return np.where(whole >= float(high) + 1, high, np.where(whole < low, low, safe)).astype(wanted)
 
 
+EACH_ERF = np.frompyfunc(math.erf, 1, 1)
+"""The error function of each number; NumPy has none."""
+
+
+def erf(a: Any) -> Any:
+    """The error function, rounded to the type of its operand."""
+    return np.asarray(EACH_ERF(a)).astype(np.asarray(a).dtype)
+
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, record.numpy) for name, record in OPERATORS.items() if record.numpy},
     "/": quotient,
     "%": rest,
+    "erf": erf,
 }

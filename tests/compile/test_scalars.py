@@ -111,6 +111,12 @@ def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> No
         pytest.skip(f"{runtime.platform} has no {t}")
     special = {
         "pow": "pow(abs(x), y / 8)",
+        "asin": "asin(x / 9)",
+        "acos": "acos(x / 9)",
+        "atanh": "atanh(x / 9.5)",
+        "acosh": "acosh(abs(x) + 1)",
+        **{op: f"{op}(x / 3)" for op in ("atan", "sinh", "asinh", "erf")},
+        "atan2": "atan2(x, y)",
         "floor": "floor(x)",
         "ceil": "ceil(x)",
         "round": "round(x / 2)",
@@ -118,6 +124,24 @@ def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> No
     functions = sorted(op for op, record in OPERATORS.items() if record.operands == "floats")
     written = [special.get(op, f"{op}(abs(x) / 3)") for op in functions]
     same((t, t), written, form, numbers(t), runtime)
+
+
+#: The ends of the domains of functions, what lies beyond them, and NaN; a prime number of them.
+SPECIAL = [0, 0.5, 1, -1, 1.5, -1.5, 300, -300, np.inf, -np.inf, np.nan, 6, 1e-4]
+
+
+@pytest.mark.covering(2)
+@pytest.mark.parametrize("t", [t.name for t in FLOATS])
+def test_functions_of_floats_are_right_at_the_ends_of_their_domains(
+    runtime: Device, t: str
+) -> None:
+    if lacks(runtime, t):
+        pytest.skip(f"{runtime.platform} has no {t}")
+    functions = [op for op, o in OPERATORS.items() if o.operands == "floats" and o.arity == 1]
+    written = [*(f"{op}(x)" for op in functions), "atan2(x, y)", "atan2(y, x)"]
+    xs = np.array(SPECIAL, DTYPES[t])
+    ys = np.array([*SPECIAL[1:8], 2, 3, 5, 7, 11, 13], DTYPES[t])
+    same((t, t), written, "scalar", (xs, ys), runtime)
 
 
 @pytest.mark.sampled(6)

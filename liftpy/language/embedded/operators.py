@@ -13,6 +13,7 @@ from typing import Any
 from liftpy.errors import NoSuchAttribute
 from liftpy.ir.expr import Expr
 from liftpy.ir.function import UserFun
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.types import BOOL, FLOATS, SCALARS, ArrayType, ScalarType, TupleType
 from liftpy.language.embedded.operations import call_of, constant_like, operate
 from liftpy.language.embedded.placing import at_place
@@ -149,7 +150,7 @@ class Operators(Expr):
         """Refuse `float(x)` and other conversions to a number: an expression has no value yet."""
         name = called_there()
         known = SCALAR_WORDS.get(name)
-        arguments = "x, y" if name == "pow" else "x"
+        arguments = "x, y" if name in OPERATORS and OPERATORS[name].arity == 2 else "x"
         what = "an expression is not a Python number"
         why = f"{f'`{name}`' if name else 'this operation'} needs a value before the program runs"
         if known is not None:

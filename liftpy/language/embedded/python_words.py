@@ -7,9 +7,9 @@ from typing import Any
 
 from liftpy.ir.operators import OPERATORS
 
-#: The functions of a float, whose names are the same in NumPy and `math`.
+#: The functions of floats that are words of the language; `pow` is `x ** y`, or `lp.power`.
 OF_FLOATS = {
-    name: name for name, op in OPERATORS.items() if op.operands == "floats" and op.numpy == name
+    name: op for name, op in OPERATORS.items() if op.operands == "floats" and name != "pow"
 }
 #: NumPy functions that the language has, each with its operator.
 UFUNCS: Mapping[str, str] = {
@@ -22,8 +22,7 @@ UFUNCS: Mapping[str, str] = {
     "negative": "neg",
     "absolute": "abs",
     "fabs": "abs",
-    **OF_FLOATS,
-    "rint": "round",
+    **{op.numpy: name for name, op in OF_FLOATS.items() if op.numpy},
     "minimum": "min",
     "maximum": "max",
     "less": "<",
@@ -49,7 +48,7 @@ WRITTEN: Mapping[str, Callable[..., Any]] = {
 SCALAR_WORDS: Mapping[str, str] = {
     "fabs": "absolute",
     "pow": "power",
-    **OF_FLOATS,
+    **{name: name for name in OF_FLOATS},
 }
 #: What to pass to a word instead of a function of Python that needs numbers.
 OF_NUMBERS: Mapping[str, str] = {
