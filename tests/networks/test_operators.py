@@ -1,5 +1,6 @@
 """Single operators against ONNX's reference evaluator, or NumPy where that evaluator differs."""
 
+import math
 import re
 from contextlib import closing
 
@@ -217,11 +218,32 @@ def test_a_bound_of_several_numbers_is_declined():
         lp.network(made)
 
 
+# --- GELU -----------------------------------------------------------------------------------------
+
+
+def gelu(x):
+    return np.array([v * (1 + math.erf(v / math.sqrt(2))) / 2 for v in x.tolist()])
+
+
+@pytest.mark.parametrize("t", [np.float32, np.float64])
+def test_the_exact_gelu_has_the_error_function(t, device):
+    x = np.array([0, 1e-5, -0.02, 0.7, -1.3, 3, -2.5, 40, -40, np.nan], t)
+    made = single("Gelu", {"x": x}, result=t, opset=20, approximate="none")
+    with closing(lp.network(made)) as network:
+        for found in (network.evaluate([x]), network.run([x], device=device)):
+            np.testing.assert_allclose(found["y"], gelu(x), rtol=1e-6, atol=2e-7)
+
+
 # --- cancellation and NaN -------------------------------------------------------------------------
 
 SMALL = [0, 1e-8, -1e-5, 3e-4, -0.02, 0.7]
 EXACT = {
     "Sinh": (np.sinh, [*SMALL, 5, -11]),
+    "Asinh": (np.arcsinh, [*SMALL, 5, -11, 1e30]),
+    "Atanh": (np.arctanh, [*SMALL, 0.999, -0.5]),
+    "Asin": (np.arcsin, [*SMALL, 1, -0.5]),
+    "Atan": (np.arctan, [*SMALL, 5, -11, 1e30]),
+    "Erf": (np.vectorize(math.erf), [*SMALL, 1.5, -3, 11]),
     "Softplus": (lambda x: np.logaddexp(0, x), [*SMALL, -5, -16.5, -17, -20, -40, 30, 90]),
     "Mish": (lambda x: x * np.tanh(np.logaddexp(0, x)), [*SMALL, -5, -17, -20, -40, 30, 90]),
 }
@@ -258,8 +280,9 @@ WITH_NAN = {
 }
 """Attributes of operators whose results are compared for NaN; others have none."""
 WITHOUT_ATTRIBUTES = (
-    *("Abs", "Celu", "Elu", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish"),
-    *("LeakyRelu", "LogSoftmax", "Mish", "Neg", "Relu", "Round", "Selu", "Sigmoid", "Sign"),
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Elu", "Erf", "Gelu"),
+    *("GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "LeakyRelu"),
+    *("LogSoftmax", "Mish", "Neg", "Relu", "Round", "Selu", "Sigmoid", "Sign"),
     *("Softmax", "Softplus", "Softsign", "Sqrt", "Tanh"),
 )
 
