@@ -58,6 +58,14 @@ CASES = {
         lambda x: torch.cosh(x) - torch.sinh(x) * torch.tan(x / 2) + torch.tanh(x) / -x,
         X,
     ),
+    "inverse_functions": lambda: (
+        lambda x, p: (
+            torch.asin(x / 4) - torch.acos(x / 5) * torch.atan(x),
+            torch.asinh(x) + torch.acosh(p + 1) - torch.atanh(x / 6) * torch.erf(x),
+        ),
+        X,
+        P,
+    ),
     "roots": lambda: (lambda p: torch.rsqrt(p) + torch.reciprocal(p), P),
     "comparisons": lambda: (
         lambda x, y, n: (x > y, x >= 0.5, x < y, x <= y, x == x.round(), x != y, n == 2, n > 1.5),
@@ -87,7 +95,7 @@ CASES = {
     ),
     "hard": lambda: (lambda x: F.hardsigmoid(3 * x) + F.hardswish(2 * x), X),
     "relu": lambda: (lambda x: F.relu(x) + torch.sigmoid(x), X),
-    "gelu": lambda: (lambda x: F.gelu(x, approximate="tanh"), X),
+    "gelu": lambda: (lambda x: F.gelu(x, approximate="tanh") - 2 * F.gelu(x), X),
     "casts": lambda: (
         lambda x, n: (x.to(torch.int32) + n, n.to(torch.float64) / 3, x.bool()),
         X[0, :2, :3],

@@ -147,8 +147,9 @@ def converted(call: OperatorCall) -> str:
 
 
 UNARY = {
-    "abs": "Abs", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp",
-    "floor": "Floor", "hardswish": "HardSwish", "log": "Log", "neg": "Neg",
+    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",
+    "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf",
+    "exp": "Exp", "floor": "Floor", "hardswish": "HardSwish", "log": "Log", "neg": "Neg",
     "reciprocal": "Reciprocal", "relu": "Relu", "round": "Round", "sigmoid": "Sigmoid",
     "sign": "Sign", "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh",
 }  # fmt: skip
