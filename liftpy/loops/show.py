@@ -127,7 +127,7 @@ def show(value: Value, *, inside: bool = False) -> str:
             return f"({', '.join(map(show, lanes))})"
         case Dot((left, right)):
             return f"dot({show(left)}, {show(right)})"
-        case Operate(op, (left, right)) if not op.isalpha():
+        case Operate(op, (left, right)) if not op[0].isalpha():
             text = f"{show(left, inside=True)} {op} {show(right, inside=True)}"
         case Operate(op, args):
             return f"{op}({', '.join(map(show, args))})"

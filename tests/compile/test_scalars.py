@@ -33,6 +33,12 @@ WRITTEN = {
     "abs": "abs(x)",
     "nested": "select(x < y, x, -y) / (y / 3) + min(abs(x - y) * x % 7, y)",
 }
+BITS = {
+    **{op: f"{op}(x, y)" for op in ("bitAnd", "bitOr", "bitXor", "shiftLeft", "shiftRight")},
+    "bitNot": "bitNot(x)",
+    "constant counts": "shiftLeft(x, 3) - shiftRight(y, 2) * shiftRight(x, 7)",
+    "nested bits": "max(bitXor(bitNot(shiftLeft(shiftLeft(x + y, 7), y)), x), bitAnd(-y, 5)) % 13",
+}
 COMPARED = {
     **{op: f"x {op} y" for op in ("<", "<=", "==", "!=", ">", ">=")},
     "logic": "not (x < y and x != 2) or y <= x",
@@ -97,7 +103,7 @@ def same(
 def test_every_operator_of_a_type_is_right(runtime: Device, t: str, form: str) -> None:
     if lacks(runtime, t):
         pytest.skip(f"{runtime.platform} has no {t}")
-    every = {**WRITTEN, **COMPARED}
+    every = {**WRITTEN, **COMPARED, **(BITS if SCALARS[t] in INTEGERS else {})}
     names = {*LOGICAL, "==", "!="} if t == "bool" else every.keys() - LOGICAL
     written = [text for name, text in every.items() if name in names]
     same((t, t), written, form, numbers(t), runtime)
@@ -201,6 +207,20 @@ def test_divisions_and_truth_values_under_oclgrind() -> None:
     )
     assert complaints == []
     np.testing.assert_array_equal(got, evaluate(parse(text), xs, ys))
+
+
+@pytest.mark.oclgrind
+def test_bits_and_functions_of_floats_under_oclgrind() -> None:
+    bits = "shiftLeft(bitXor(x, 5), y) - shiftRight(bitNot(y), bitAnd(x, 3))"
+    angle = "f32(x) + atan2(f32(x), f32(y)) * erf(f32(y) / 50) + asinh(f32(x))"
+    text = "def p(xs: [16]i8, ys: [16]i8) = " + VECTOR.format(f"({bits}, {angle})")
+    xs, ys = numbers("i8")
+    got, complaints = check_under_oclgrind(
+        compile_program(lowered(text)).module, {"xs": xs, "ys": ys}
+    )
+    assert complaints == []
+    for one, two in zip(got, evaluate(parse(text), xs, ys), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5)
 
 
 @pytest.mark.covering(2)

@@ -34,6 +34,7 @@ def takes(record: OperatorRecord, t: ScalarType) -> bool:
     return {
         "numbers": t != BOOL,
         "floats": t in FLOATS,
+        "integers": t in INTEGERS,
         "bools": t == BOOL,
         "scalars": True,
     }[record.operands]

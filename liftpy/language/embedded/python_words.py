@@ -43,6 +43,12 @@ WRITTEN: Mapping[str, Callable[..., Any]] = {
     "reciprocal": lambda a: 1 / a,
     "floor_divide": lambda a, b: a // b,
     "positive": lambda a: a,
+    "bitwise_and": lambda a, b: a & b,
+    "bitwise_or": lambda a, b: a | b,
+    "bitwise_xor": lambda a, b: a ^ b,
+    "invert": lambda a: ~a,
+    "left_shift": lambda a, b: a << b,
+    "right_shift": lambda a, b: a >> b,
 }
 #: The words for functions of `math` and Python that convert their argument to a number.
 SCALAR_WORDS: Mapping[str, str] = {
