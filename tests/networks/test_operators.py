@@ -234,6 +234,43 @@ def test_the_exact_gelu_has_the_error_function(t, device):
             np.testing.assert_allclose(found["y"], gelu(x), rtol=1e-6, atol=2e-7)
 
 
+# --- bits -----------------------------------------------------------------------------------------
+
+INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+
+
+@pytest.mark.parametrize("t", INTEGERS)
+def test_bits_are_those_of_numpy(t, device):
+    ends = np.iinfo(t)
+    x = np.array([ends.min, ends.max, 0, 1, 5, 77, ends.max // 3], t)
+    y = np.array([ends.max, 3, 7, 1, ends.max // 5, 12, ends.min], t)
+    for operator, f in {
+        "BitwiseAnd": np.bitwise_and,
+        "BitwiseOr": np.bitwise_or,
+        "BitwiseXor": np.bitwise_xor,
+    }.items():
+        agrees(single(operator, {"x": x, "z": y}, result=t), f(x, y), (x, y), device)
+    agrees(single("BitwiseNot", {"x": x}, result=t), ~x, (x,), device)
+
+
+@pytest.mark.parametrize("t", INTEGERS[4:])
+def test_a_shift_by_all_bits_or_more_gives_0(t, device):
+    bits = 8 * np.dtype(t).itemsize
+    x = np.array([255, 255, 255, 255, 7, 129, 1], t)
+    y = np.array([0, 1, bits - 1, bits, 3, 5, bits + 1], t)
+    for direction, f in {"LEFT": np.left_shift, "RIGHT": np.right_shift}.items():
+        wanted = np.where(y < bits, f(x, y % bits), 0).astype(t)
+        made = single("BitShift", {"x": x, "z": y}, result=t, direction=direction)
+        agrees(made, wanted, (x, y), device)
+
+
+def agrees(made, wanted, inputs, device):
+    """Checks a model of a node by its meaning and on a device."""
+    with closing(lp.network(made)) as network:
+        for found in (network.evaluate([*inputs]), network.run([*inputs], device=device)):
+            np.testing.assert_array_equal(found["y"], wanted)
+
+
 # --- cancellation and NaN -------------------------------------------------------------------------
 
 SMALL = [0, 1e-8, -1e-5, 3e-4, -0.02, 0.7]

@@ -92,7 +92,7 @@ unary(lambda x: 1 / x, "Reciprocal", floats=True)
 unary(lambda x: 1 / (exp(-x) + 1), "Sigmoid", floats=True)
 unary(lambda x: x / (absolute(x) + 1), "Softsign", floats=True)
 unary(lambda x: unequal(x, x), "IsNaN", floats=True)
-unary(lambda x: ~x, "Not")
+unary(lambda x: ~x, "Not", "BitwiseNot")
 
 binary(lambda x, y: x + y, "Add")
 binary(lambda x, y: x - y, "Sub")
@@ -103,9 +103,18 @@ binary(lambda x, y: x <= y, "LessOrEqual")
 binary(lambda x, y: y < x, "Greater")
 binary(lambda x, y: y <= x, "GreaterOrEqual")
 binary(equal, "Equal")
-binary(lambda x, y: x & y, "And")
-binary(lambda x, y: x | y, "Or")
-binary(unequal, "Xor")
+binary(lambda x, y: x & y, "And", "BitwiseAnd")
+binary(lambda x, y: x | y, "Or", "BitwiseOr")
+binary(lambda x, y: x ^ y, "Xor", "BitwiseXor")
+
+
+@operator("BitShift", orders="any")
+def shift(node: Node) -> Body:
+    """A shift; by as many bits as the type has or more, the result is 0."""
+    t = node.type()
+    bits, zero = literal(8 * SCALAR_BYTES[t.name], t), literal(0, t)
+    left = node.attribute("direction") == "LEFT"
+    return on_elements(node, lambda x, y: select(y < bits, x << y if left else x >> y, zero))
 
 
 @operator("Relu", orders="any")
