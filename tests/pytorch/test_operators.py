@@ -79,6 +79,11 @@ CASES = {
         N,
     ),
     "bitwise_xor": lambda: (lambda t, n: t ^ (n > 0) ^ torch.logical_or(t, n), T, N),
+    "bits": lambda: (
+        lambda n, m: ((n & m) | (~n ^ 5), torch.bitwise_or(m, 12) & -7, torch.bitwise_not(m)),
+        N,
+        M,
+    ),
     "not": lambda: (torch.logical_not, N),
     "nan": lambda: (lambda x: torch.isnan(x / 0) | torch.isinf(x / 0), torch.tensor([0.0, 1, -2])),
     "clamp": lambda: (
