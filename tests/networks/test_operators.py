@@ -253,15 +253,21 @@ def test_bits_are_those_of_numpy(t, device):
     agrees(single("BitwiseNot", {"x": x}, result=t), ~x, (x,), device)
 
 
-@pytest.mark.parametrize("t", INTEGERS[4:])
-def test_a_shift_by_all_bits_or_more_gives_0(t, device):
-    bits = 8 * np.dtype(t).itemsize
-    x = np.array([255, 255, 255, 255, 7, 129, 1], t)
-    y = np.array([0, 1, bits - 1, bits, 3, 5, bits + 1], t)
-    for direction, f in {"LEFT": np.left_shift, "RIGHT": np.right_shift}.items():
-        wanted = np.where(y < bits, f(x, y % bits), 0).astype(t)
-        made = single("BitShift", {"x": x, "z": y}, result=t, direction=direction)
-        agrees(made, wanted, (x, y), device)
+@pytest.mark.parametrize("t", INTEGERS)
+def test_a_shift_by_all_bits_or_more_leaves_the_sign(t, device):
+    """A negative count, too."""
+    opset = 28 if t in INTEGERS[:4] else 21  # the first one with signed integers
+    bits, ends = 8 * np.dtype(t).itemsize, np.iinfo(t)
+    x = np.array([ends.min, ends.max, 113, ends.min, 7, 101, 1, ends.max, ends.min], t)
+    y = np.array([0, 1, bits - 1, bits, 3, 5, bits + 1, max(ends.min, -1), bits - 1], t)
+    within = (y >= 0) & (y < bits)
+    count = np.where(within, y, 0)
+    for direction, wanted in {
+        "LEFT": np.where(within, np.left_shift(x, count), 0),
+        "RIGHT": np.where(within, np.right_shift(x, count), np.where(x < 0, ~(x * 0), 0)),
+    }.items():
+        made = single("BitShift", {"x": x, "z": y}, result=t, opset=opset, direction=direction)
+        agrees(made, wanted.astype(t), (x, y), device)
 
 
 def agrees(made, wanted, inputs, device):

@@ -110,11 +110,17 @@ binary(lambda x, y: x ^ y, "Xor", "BitwiseXor")
 
 @operator("BitShift", orders="any")
 def shift(node: Node) -> Body:
-    """A shift; by as many bits as the type has or more, the result is 0."""
+    """A shift; a count that the type has no bit for moves all bits out, and leaves the sign."""
     t = node.type()
-    bits, zero = literal(8 * SCALAR_BYTES[t.name], t), literal(0, t)
-    left = node.attribute("direction") == "LEFT"
-    return on_elements(node, lambda x, y: select(y < bits, x << y if left else x >> y, zero))
+    signed, bits, zero = not t.name.startswith("u"), 8 * SCALAR_BYTES[t.name], literal(0, t)
+
+    def shifted(x: Any, y: Any) -> Any:
+        within = (zero <= y) & (y < bits) if signed else y < bits
+        if node.attribute("direction") == "LEFT":
+            return select(within, x << y, zero)
+        return select(within, x >> y, x >> (bits - 1) if signed else zero)
+
+    return on_elements(node, shifted)
 
 
 @operator("Relu", orders="any")
