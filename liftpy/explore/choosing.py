@@ -2,8 +2,9 @@
 
 Time adds up over stages, so each stage is chosen by itself. Of a stage, many draws are ordered by
 the figures of `search/cost_model.py`, which are evaluated for all points of a skeleton at once. The
-first ones, and variants of the best of them, are modelled (`liftpy.traffic`), which takes as long
-as lowering them to loops: milliseconds for each. Partitions are compared by the first few
+first ones are modelled (`liftpy.traffic`), which takes as long as lowering them to loops:
+milliseconds for each. From the best one, the search goes on to a neighbour that is faster, as long
+as there is one. Partitions are compared by the first few
 candidates of their stages; those that take much longer than the best are not searched further.
 """
 
@@ -19,14 +20,13 @@ import numpy as np
 
 from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import Hardware
-from liftpy.constraints.rng import Rng
 from liftpy.deadline import check
 from liftpy.errors import Unsatisfiable
 from liftpy.explore.exploring import space_of
 from liftpy.explore.search.cost_model import GUESS, figures_at
-from liftpy.explore.search.local import with_sizes
+from liftpy.explore.search.local import distance, stepped, steps_of
 from liftpy.explore.space.candidate import Candidate
-from liftpy.explore.space.member import Drawn, Member, everything, subseed
+from liftpy.explore.space.member import Drawn, Member, subseed
 from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed
 from liftpy.explore.space.space import Space
@@ -44,8 +44,9 @@ DRAWS = 1536  # draws of a stage that are ordered by figures, over all of its sk
 FEW = 8  # at least so many of each skeleton
 MODELLED = 12  # of these, how many are modelled
 PROBED = 6  # of these, how many are modelled to compare partitions
-ROUNDS = 2  # how often variants of the best are modelled
-VARIANTS = 6  # how many in each round
+NEIGHBOURS = 40  # the most neighbours that are modelled, from the best one to a faster one
+FORMS = 6  # of these, how many are of other skeletons
+GAIN = 0.01  # a neighbour is faster if it saves so much of the time
 HOPELESS = 1.5  # a partition is left if some of its stages take this many times the best time
 UNLIKELY = 2.0  # and if all of them take this many times it, with the best of `PROBED` for each
 
@@ -332,11 +333,52 @@ class Chooser:
     def _chosen(self, members: Sequence[Member]) -> StageModel:
         begun = self.begun(members)
         self.model_all(begun, begun.candidates)
-        rng = Rng(subseed(0, members[0].key))
-        for _ in range(ROUNDS):
-            ranked = sorted(begun.known.values(), key=lambda pair: pair[1].milliseconds)
-            self.model_all(begun, self.variants(ranked, rng))
-        return min((stage for _, stage in begun.known.values()), key=lambda s: s.milliseconds)
+        best = min(begun.known.values(), key=lambda pair: pair[1].milliseconds)
+        most = self.considered + NEIGHBOURS
+        while (better := self.better(begun, members, best, most)) is not None:
+            best = better
+        return best[1]
+
+    def better(
+        self,
+        stage: Begun,
+        members: Sequence[Member],
+        best: tuple[Member, StageModel],
+        most: int,
+    ) -> tuple[Member, StageModel] | None:
+        """The first neighbour of a stage's best candidate that is faster; None if there is none.
+
+        Neighbours are modelled until `considered` has reached `most`.
+        """
+        bound = (1 - GAIN) * best[1].milliseconds
+        for member, candidate in self.neighbours(members, *best):
+            if candidate.key not in stage.known:
+                if self.considered >= most:
+                    return None
+                self.model_all(stage, [(member, candidate)])
+                if stage.known[candidate.key][1].milliseconds < bound:
+                    return stage.known[candidate.key]
+        return None
+
+    def neighbours(
+        self, members: Sequence[Member], member: Member, stage: StageModel
+    ) -> Iterator[tuple[Member, Candidate]]:
+        """Candidates with other sizes, then those of other skeletons with the same sizes."""
+        parent = self.candidate(stage.drawn)
+        for steps in steps_of(sorted(dict(parent.sizes))):
+            yield from self.stepped(member, parent, steps)
+        others = [m for m in members if m.possible and m.family == member.family and m != member]
+        others.sort(key=lambda other: distance(member.words, other.words))
+        for other in others[:FORMS]:
+            yield from self.stepped(other, parent, {})
+
+    def stepped(
+        self, member: Member, parent: Candidate, steps: Mapping[str, int]
+    ) -> Iterator[tuple[Member, Candidate]]:
+        """The candidate of a skeleton near another one, if there is one."""
+        found = stepped(self.space, member, parent, steps)
+        if found is not None:
+            yield member, found
 
     def ordered(self, members: Sequence[Member]) -> list[tuple[Member, Candidate]]:
         """Draws of each skeleton, in the order of their figures."""
@@ -352,19 +394,6 @@ class Chooser:
                 costs += (float(np.dot(figures, GUESS)) for figures in known)
         self.drawn += len(found)
         return [found[k] for k in sorted(range(len(found)), key=lambda k: costs[k])]
-
-    def variants(
-        self, ranked: Sequence[tuple[Member, StageModel]], rng: Rng
-    ) -> Iterator[tuple[Member, Candidate]]:
-        """Variants of the best two in one or two sizes."""
-        for k in range(VARIANTS):
-            member, stage = ranked[min(k % 2, len(ranked) - 1)]
-            parent = self.candidate(stage.drawn)
-            changed = 1 + rng.below(2)
-            if parent.sizes:
-                found = with_sizes(self.space, member, parent, changed, everything, rng)
-                if found is not None:
-                    yield member, found
 
     def candidate(self, drawn: Drawn) -> Candidate:
         """A draw as a candidate."""

@@ -8,6 +8,7 @@ Parents are candidates of the front of time and peak, the fastest more often tha
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -112,6 +113,38 @@ def keeping(kept: Mapping[str, int], rng: Rng) -> Preference:
         return drawn
 
     return preference
+
+
+def steps_of(names: Sequence[str]) -> Iterator[Mapping[str, int]]:
+    """One step of each size, then of two sizes in opposite directions: up is 1, down is -1."""
+    for name in names:
+        yield {name: 1}
+        yield {name: -1}
+    for more, less in itertools.permutations(names, 2):
+        yield {more: 1, less: -1}
+
+
+def stepped(
+    space: Space, member: Member, parent: Candidate, steps: Mapping[str, int]
+) -> Candidate | None:
+    """The candidate of a skeleton with the sizes nearest to its parent's, except for some steps.
+
+    A size that steps takes the next value above (1) or below (-1) with which there is a candidate;
+    ratios of values decide which is near. None if there is no such candidate.
+    """
+    sizes = dict(parent.sizes)
+
+    def preference(name: str, values: Sequence[int]) -> Sequence[int]:
+        if name not in sizes:
+            return values
+        own, step = sizes[name], steps.get(name, 0)
+        open_ = [v for v in values if not step or (v - own) * step > 0]
+        return sorted(open_, key=lambda v: abs(math.log(max(v, 1) / max(own, 1))))
+
+    drawn = member.points.completed(preference)
+    return (
+        None if drawn is None else Candidate(space.program, member.skeleton, tuple(drawn.items()))
+    )
 
 
 def alike(space: Space, member: Member, rng: Rng) -> list[Member]:
