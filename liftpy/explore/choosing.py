@@ -1,33 +1,21 @@
 """`lp.choose`: the candidate with the least modelled time; no kernel runs.
 
-Time adds up over stages, so each stage is chosen by itself. Of a stage, many draws are ordered by
-the figures of `search/cost_model.py`, which are evaluated for all points of a skeleton at once. The
-first ones are modelled (`liftpy.traffic`), which takes as long as lowering them to loops:
-milliseconds for each. From the best one, the search goes on to a neighbour that is faster, as long
-as there is one. Partitions are compared by the first few
-candidates of their stages; those that take much longer than the best are not searched further.
+`search/modelled_choice.py` searches the space.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import Hardware
-from liftpy.deadline import check
 from liftpy.errors import Unsatisfiable
 from liftpy.explore.exploring import space_of
-from liftpy.explore.search.cost_model import GUESS, figures_at
-from liftpy.explore.search.local import distance, stepped, steps_of
+from liftpy.explore.search.modelled_choice import Chooser, Model
 from liftpy.explore.space.candidate import Candidate
-from liftpy.explore.space.member import Drawn, Member, subseed
-from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed
 from liftpy.explore.space.space import Space
 from liftpy.ir.program import Program
@@ -37,32 +25,6 @@ from liftpy.semantics.storage import StorageLike
 from liftpy.traffic.energy import EnergyProxy, energy_proxy
 from liftpy.traffic.energy_costs import EnergyCosts, energy_costs
 from liftpy.traffic.machine import hardware_of
-from liftpy.traffic.model import Modelled
-from liftpy.traffic.time import modelled
-
-DRAWS = 1536  # draws of a stage that are ordered by figures, over all of its skeletons
-FEW = 8  # at least so many of each skeleton
-MODELLED = 12  # of these, how many are modelled
-PROBED = 6  # of these, how many are modelled to compare partitions
-NEIGHBOURS = 40  # the most neighbours that are modelled, from the best one to a faster one
-FORMS = 6  # of these, how many are of other skeletons
-GAIN = 0.01  # a neighbour is faster if it saves so much of the time
-HOPELESS = 1.5  # a partition is left if some of its stages take this many times the best time
-UNLIKELY = 2.0  # and if all of them take this many times it, with the best of `PROBED` for each
-
-
-@dataclass(frozen=True)
-class Model:
-    """A candidate with its modelled time; `alike` names the family or partition that it is of."""
-
-    candidate: Candidate
-    modelled: Modelled
-    alike: str
-
-    @property
-    def milliseconds(self) -> float:
-        """The modelled time."""
-        return self.modelled.milliseconds
 
 
 @dataclass(frozen=True)
@@ -214,219 +176,3 @@ def chosen(space: Space, deriving: float = 0.0, memory_limit: int | None = None)
         deriving,
         time.perf_counter() - started,
     )
-
-
-@dataclass(frozen=True)
-class StageModel:
-    """A candidate of a stage, with its modelled time; None if it runs in the prepare phase."""
-
-    drawn: Drawn
-    modelled: Modelled | None
-
-    @property
-    def milliseconds(self) -> float:
-        """The modelled time."""
-        return 0.0 if self.modelled is None else self.modelled.milliseconds
-
-
-@dataclass
-class Begun:
-    """A stage whose search has begun: the first candidates to model, and those already modelled.
-
-    `known` has the latter by key.
-    """
-
-    candidates: list[tuple[Member, Candidate]]
-    known: dict[str, tuple[Member, StageModel]] = field(
-        default_factory=dict[str, tuple[Member, StageModel]]
-    )
-
-
-@dataclass
-class Chooser:
-    """The search for the least modelled time in a space."""
-
-    space: Space
-    hardware: Hardware
-    left: dict[str, float] = field(default_factory=dict[str, float])
-    unlikely: dict[str, float] = field(default_factory=dict[str, float])
-    drawn: int = 0
-    considered: int = 0
-    _begun: dict[tuple[int, ...], Begun] = field(default_factory=dict[tuple[int, ...], "Begun"])
-    _stages: dict[tuple[int, ...], StageModel] = field(
-        default_factory=dict[tuple[int, ...], StageModel]
-    )
-
-    def models(self) -> list[Model]:
-        """The best candidate of each family and of each partition that is not hopeless."""
-        found: list[Model] = []
-        families: dict[str, list[Member]] = {}
-        for member in self.space.members:
-            if member.possible:
-                families.setdefault(member.family, []).append(member)
-        for family, members in families.items():
-            found.append(self.model([self.stage(members, constant=False)], family))
-        parts = [(p.key, part) for p in self.space.products if p.possible for part in p.summands]
-        probed = ((self.probed(part), key, part) for key, part in parts)
-        for spent, key, part in sorted(probed, key=lambda probe: probe[0]):
-            bound = min((m.milliseconds for m in found), default=float("inf"))
-            if spent > UNLIKELY * bound:
-                self.unlikely[key] = spent
-                continue
-            stages = self.stages(part, key, HOPELESS * bound)
-            if stages is not None:
-                drawn = part.made([stage.drawn for stage in stages])
-                found.append(self.model(stages, key, drawn))
-        return found
-
-    def probed(self, part: Product) -> float:
-        """The modelled time of a partition from the first few candidates of each stage."""
-        return sum(
-            min((stage.milliseconds for _, stage in self.begun(group).known.values()), default=0.0)
-            for group, constant in stages_of(part)
-            if not constant
-        )
-
-    def model(self, stages: list[StageModel], alike: str, drawn: Drawn | None = None) -> Model:
-        """The candidate that these stages make."""
-        skeleton, sizes = drawn or stages[0].drawn
-        timed = (stage.modelled for stage in stages)
-        kernels = tuple(k for one in timed if one is not None for k in one.kernels)
-        made = Candidate(self.space.program, skeleton, tuple(sizes.items()))
-        return Model(made, Modelled(kernels, self.hardware), alike)
-
-    def stages(self, part: Product, key: str, bound: float) -> list[StageModel] | None:
-        """The best of each stage of a partition; None if some of them take longer than a bound."""
-        made: list[StageModel] = []
-        for group, constant in stages_of(part):
-            made.append(self.stage(group, constant=constant))
-            spent = sum(one.milliseconds for one in made)
-            if spent > bound and len(made) < len(part.groups):
-                self.left[key] = spent
-                return None
-        return made
-
-    def stage(self, members: Sequence[Member], *, constant: bool) -> StageModel:
-        """The best of the skeletons of a stage; equal stages are chosen once."""
-        if constant:  # computed once, before the runs
-            return StageModel(drawn_of(self.ordered(members)[0][1]), None)
-        key = tuple(map(id, members))
-        if key not in self._stages:
-            self._stages[key] = self._chosen(members)
-        return self._stages[key]
-
-    def begun(self, members: Sequence[Member]) -> Begun:
-        """A stage whose first few candidates are modelled."""
-        key = tuple(map(id, members))
-        if key not in self._begun:
-            candidates = varied(self.ordered(members))[:MODELLED]
-            self._begun[key] = Begun(candidates)
-            self.model_all(self._begun[key], candidates[:PROBED])
-        return self._begun[key]
-
-    def model_all(self, stage: Begun, candidates: Iterable[tuple[Member, Candidate]]) -> None:
-        """Models those candidates of a stage that are not modelled yet."""
-        for member, candidate in candidates:
-            if candidate.key not in stage.known:
-                stage.known[candidate.key] = member, self.modelled(candidate)
-
-    def _chosen(self, members: Sequence[Member]) -> StageModel:
-        begun = self.begun(members)
-        self.model_all(begun, begun.candidates)
-        best = min(begun.known.values(), key=lambda pair: pair[1].milliseconds)
-        most = self.considered + NEIGHBOURS
-        while (better := self.better(begun, members, best, most)) is not None:
-            best = better
-        return best[1]
-
-    def better(
-        self,
-        stage: Begun,
-        members: Sequence[Member],
-        best: tuple[Member, StageModel],
-        most: int,
-    ) -> tuple[Member, StageModel] | None:
-        """The first neighbour of a stage's best candidate that is faster; None if there is none.
-
-        Neighbours are modelled until `considered` has reached `most`.
-        """
-        bound = (1 - GAIN) * best[1].milliseconds
-        for member, candidate in self.neighbours(members, *best):
-            if candidate.key not in stage.known:
-                if self.considered >= most:
-                    return None
-                self.model_all(stage, [(member, candidate)])
-                if stage.known[candidate.key][1].milliseconds < bound:
-                    return stage.known[candidate.key]
-        return None
-
-    def neighbours(
-        self, members: Sequence[Member], member: Member, stage: StageModel
-    ) -> Iterator[tuple[Member, Candidate]]:
-        """Candidates with other sizes, then those of other skeletons with the same sizes."""
-        parent = self.candidate(stage.drawn)
-        for steps in steps_of(sorted(dict(parent.sizes))):
-            yield from self.stepped(member, parent, steps)
-        others = [m for m in members if m.possible and m.family == member.family and m != member]
-        others.sort(key=lambda other: distance(member.words, other.words))
-        for other in others[:FORMS]:
-            yield from self.stepped(other, parent, {})
-
-    def stepped(
-        self, member: Member, parent: Candidate, steps: Mapping[str, int]
-    ) -> Iterator[tuple[Member, Candidate]]:
-        """The candidate of a skeleton near another one, if there is one."""
-        found = stepped(self.space, member, parent, steps)
-        if found is not None:
-            yield member, found
-
-    def ordered(self, members: Sequence[Member]) -> list[tuple[Member, Candidate]]:
-        """Draws of each skeleton, in the order of their figures."""
-        each = max(FEW, DRAWS // len(members))
-        found: list[tuple[Member, Candidate]] = []
-        costs: list[float] = []
-        for member in members:
-            if member.possible:
-                drawn = member.points.draws(subseed(0, member.key))
-                points = [*itertools.islice(drawn, each)]
-                found += ((member, self.candidate((member.skeleton, at))) for at in points)
-                known = figures_at(member.skeleton, points, self.space.device)
-                costs += (float(np.dot(figures, GUESS)) for figures in known)
-        self.drawn += len(found)
-        return [found[k] for k in sorted(range(len(found)), key=lambda k: costs[k])]
-
-    def candidate(self, drawn: Drawn) -> Candidate:
-        """A draw as a candidate."""
-        skeleton, sizes = drawn
-        return Candidate(self.space.program, skeleton, tuple(sizes.items()))
-
-    def modelled(self, candidate: Candidate) -> StageModel:
-        """The model of a candidate of a stage."""
-        check()
-        self.considered += 1
-        lowered = candidate.skeleton.at(candidate.point)
-        return StageModel(drawn_of(candidate), modelled(lowered, self.space.device, self.hardware))
-
-
-def stages_of(part: Product) -> Iterator[tuple[Sequence[Member], bool]]:
-    """The skeletons of each stage of a partition, and whether it depends on constants only."""
-    last = len(part.groups) - 1
-    for k, (stage, group) in enumerate(zip(part.partition.stages, part.groups, strict=True)):
-        of = stage.program
-        yield group, k < last and all(p.name in of.constants for p in of.params)
-
-
-def drawn_of(candidate: Candidate) -> Drawn:
-    """The skeleton and the sizes of a candidate."""
-    return candidate.skeleton, candidate.point
-
-
-def varied(ordered: list[tuple[Member, Candidate]]) -> list[tuple[Member, Candidate]]:
-    """Candidates in an order in which the first of each skeleton comes before any second."""
-    ranks: dict[str, int] = {}
-    numbered: list[tuple[int, int]] = []
-    for k, (_, candidate) in enumerate(ordered):
-        rank = ranks.get(candidate.skeleton.key, 0)
-        ranks[candidate.skeleton.key] = rank + 1
-        numbered.append((rank, k))
-    return [ordered[k] for _, k in sorted(numbered)]

@@ -3,8 +3,8 @@
 import pytest
 
 import liftpy as lp
-from liftpy.explore import choosing
-from liftpy.explore.choosing import HOPELESS
+from liftpy.explore.search import modelled_choice
+from liftpy.explore.search.modelled_choice import HOPELESS
 from liftpy.opencl.devices import find_device
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.time import modelled
@@ -64,7 +64,7 @@ def test_partitions_that_begin_badly_are_left(choice, monkeypatch):
     """Of each stage, a few candidates are modelled: they take twice as long as the best."""
     partition = "stages(scores=stored)"
     (stored,) = (model for model in choice.others if model.alike == partition)
-    monkeypatch.setattr(choosing, "UNLIKELY", 1.5)
+    monkeypatch.setattr(modelled_choice, "UNLIKELY", 1.5)
     early = lp.choose(ATTENTION, X86)
     assert early.unlikely.keys() == {partition}
     assert stored.milliseconds <= early.unlikely[partition] > 1.5 * early.best.milliseconds

@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.explore.choosing import chosen
 from liftpy.explore.exploring import space_of
 from liftpy.explore.search import Trial, named
 from liftpy.explore.search.cost_model import GUESS, Trend, figures, figures_at
+from liftpy.explore.search.guided import MANY
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawing, everything
 from liftpy.explore.space.space import Space
@@ -52,6 +54,19 @@ def run(space: Space, seed: int, most: int) -> list[int]:
     tried = named("guided")(space, seed, trials, everything)
     trials += (Trial(c, time_of(c), 1) for c in itertools.islice(tried, most))
     return [t.time_ns or 0 for t in trials]
+
+
+def test_the_first_candidate_of_guided_search_is_the_one_of_the_model(space: Space) -> None:
+    """It takes at most 1.1 times as long as the fastest of 400 measured candidates."""
+    first = next(iter(named("guided")(space, 3, [], everything)))
+    assert first.key == chosen(space).candidate.key
+    assert (time_of(first) or math.inf) <= 1.1 * min(TIMES.values())
+
+
+def test_small_spaces_begin_with_the_trend(space: Space) -> None:
+    small = space.asking(["kappa == 16"], {})
+    assert small.count() <= MANY < space.count()
+    assert next(iter(named("guided")(small, 3, [], everything))).ordinal == 0
 
 
 def test_figures_of_points_are_those_of_each_point(space: Space) -> None:

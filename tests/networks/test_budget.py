@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liftpy.networks.budget import DIRECT, UNKNOWN, State, chosen, expected_gain, target
+from liftpy.networks.budget import FIRST, SECOND, UNKNOWN, State, chosen, expected_gain, target
 
 times = st.lists(st.floats(0.01, 100), min_size=2, max_size=7)
 
@@ -36,8 +36,8 @@ def test_targets_grow_and_do_not_depend_on_the_place_of_an_interruption(tried, m
     assert aim == most or tried < aim
     for later in range(tried, aim):
         assert target(later, most) == aim
-    assert target(0, 100) == 1
-    assert target(1, 100) == 1 + DIRECT
+    assert target(0, 100) == FIRST
+    assert target(FIRST, 100) == SECOND
 
 
 def state(count, *found, seconds=10.0, finished=False):
@@ -46,7 +46,7 @@ def state(count, *found, seconds=10.0, finished=False):
 
 def test_operations_without_candidates_come_first_in_their_order():
     first = chosen([state(1, 50.0), state(1), state(9)], 100)
-    assert (first.index, first.samples, first.gain) == (1, 1, None)
+    assert (first.index, first.samples, first.gain) == (1, FIRST, None)
 
 
 def test_after_a_turn_in_vain_others_come_first():
@@ -85,9 +85,9 @@ def test_a_saving_is_divided_by_the_time_that_it_takes():
 
 
 def test_what_failed_so_far_is_taken_for_an_operation_like_the_others():
-    failed = State(1, (), 1, 5.0)
+    failed = State(1, (), FIRST, 5.0)
     assert chosen([state(1, *[3.0, 3.0]), failed], 100).index == 1
-    assert chosen([failed], 100).samples == 1 + DIRECT
+    assert chosen([failed], 100).samples == SECOND
 
 
 def test_it_ends_when_all_have_their_number_or_are_finished():

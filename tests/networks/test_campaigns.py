@@ -59,7 +59,7 @@ def network():
 def explored(network, device, tmp_path_factory):
     folder = tmp_path_factory.mktemp("campaigns")
     turns = []
-    found = network.explore(2, db=folder, device=device, told=turns.append, **SETTINGS)
+    found = network.explore(3, db=folder, device=device, told=turns.append, **SETTINGS)
     return found, turns
 
 
@@ -70,13 +70,13 @@ def test_each_distinct_program_has_its_file_and_candidates(network, explored, de
         "softmax",
         "other..tanh2",
     ]
-    assert {one.tried for one in found} == {2}
+    assert {one.tried for one in found} == {3}
     assert sorted(contents(found.folder)) == sorted(one.work.path.name for one in found)
     (first, *_) = found
     assert first.work.path == campaign_file(found.folder, first.work.program, device)
     assert found.total == pytest.approx(sum(one.best * one.work.count for one in found))
     assert sum(found.share(one) for one in found) == pytest.approx(1)
-    assert [turn.choice.samples for turn in turns] == [1, 1, 1, 2, 2, 2]
+    assert [turn.choice.samples for turn in turns] == [2, 2, 2, 3, 3, 3]
     assert "it has no time yet" in str(turns[0])
     assert "expected gain" in str(turns[-1])
 
@@ -96,9 +96,9 @@ def test_another_model_shares_the_files(explored, device):
     before = contents(found.folder)
     wider = lp.network(small(also_sum=True)).joined()
     stored = read_network(wider.graph, found.folder, device)
-    assert [one.tried for one in stored] == [2, 2, 2, 0]
+    assert [one.tried for one in stored] == [3, 3, 3, 0]
     turns = []
-    wider.explore(2, db=found.folder, device=device, told=turns.append, **SETTINGS)
+    wider.explore(3, db=found.folder, device=device, told=turns.append, **SETTINGS)
     assert {turn.work.operations[0].name for turn in turns} == {"sum"}
     after = contents(found.folder)
     assert after.items() > before.items()
@@ -116,8 +116,8 @@ def test_an_interrupted_call_is_resumed_with_the_same_candidates(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        network.explore(2, db=tmp_path / "m", device=device, told=interrupted, **SETTINGS)
-    again = network.explore(2, db=tmp_path / "m", device=device, **SETTINGS)
+        network.explore(3, db=tmp_path / "m", device=device, told=interrupted, **SETTINGS)
+    again = network.explore(3, db=tmp_path / "m", device=device, **SETTINGS)
     whole = {one.work.path.name for one in found}
     wanted = {name: rows for name, rows in contents(found.folder).items() if name in whole}
     assert contents(tmp_path / "m") == wanted

@@ -26,11 +26,13 @@ import numpy.typing as npt
 from liftpy.constraints.rng import Rng
 from liftpy.explore.search.cost_model import Trend
 from liftpy.explore.search.local import distance, neighbour, parent, parents, with_sizes
+from liftpy.explore.search.modelled_choice import least_modelled
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Allows, subseed
 from liftpy.explore.space.space import Space
 
+MANY = 200  # points of a space of which the one with the least modelled time is tried first
 BEGIN = 8  # candidates in the order of the trend, before the model is used
 NEIGHBOURS = 16  # neighbours of good candidates that the model may choose
 FORMS = 8  # other skeletons of the fastest candidate's family, tried with its sizes
@@ -52,13 +54,23 @@ Matrix: TypeAlias = npt.NDArray[np.float64]
 
 
 def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
-    """Draws first, then neighbours and draws that the model chooses; each candidate once."""
+    """Draws first, then neighbours and draws that the model chooses; each candidate once.
+
+    Of a space of many points, the first one is the one that `lp.choose` would choose.
+    """
     rng = Rng(subseed(seed, "guided"))
     draws = space.draws(seed, allows)
     waiting: list[Candidate] = []
     seen: set[str] = set()
     trend = Trend(space.device)
-    for ordinal in itertools.count():
+    begun = 0
+    if space.count() > MANY:
+        best = least_modelled(space)
+        if best is not None and allows(best.skeleton, best.point):
+            begun = 1
+            seen.add(best.key)
+            yield replace(best, ordinal=0)
+    for ordinal in itertools.count(begun):
         waiting = [c for c in waiting if c.key not in seen and allows(c.skeleton, c.point)]
         fresh = (c for c in draws if c.key not in seen)
         room = FIRST if ordinal < BEGIN else DRAWS
