@@ -18,7 +18,7 @@ from liftpy.ir.nat import Nat
 from liftpy.ir.types import F32, I32, ScalarType
 from liftpy.views.terms import Memory
 
-SUBGROUP_ID, SUBGROUP_LOCAL_ID = "sgid0", "slid0"
+SUBGROUP_ID, SUBGROUP_LOCAL_ID = SUBGROUP_IDS = "sgid0", "slid0"
 """The id of a subgroup in its group, and of a work-item in its subgroup."""
 
 # --- expressions ----------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Folds of subgroups as C, on devices with subgroups and without.
 
-A device without them, or a compiler of a version of OpenCL C that lacks them, has subgroups of one
-work-item: its code is correct, but slow.
+On a device without them, each work-item is a subgroup of its own: the code is correct, but slow.
 """
 
 from __future__ import annotations
@@ -10,8 +9,9 @@ import re
 
 from liftpy.ir.operators import OPERATORS
 from liftpy.ir.scalar_types import RECORDS
-from liftpy.ir.types import INTEGERS, SCALARS, ScalarType
+from liftpy.ir.types import INTEGERS, ScalarType
 from liftpy.opencl.c import vector_type
+from liftpy.primitives.subgroups import SUBGROUP_TYPES
 
 SUBGROUP_IDS = {"sgid": "subgroup_id", "slid": "subgroup_local_id"}
 """The functions of the ids of subgroups."""
@@ -21,19 +21,16 @@ NAMES = {"+": "add", "max": "max", "min": "min"}
 """The names of the operators in OpenCL's functions of subgroups."""
 
 HAS_SUBGROUPS = "HAS_SUBGROUPS"
-"""The macro of a source that uses subgroups, where the compiler has them."""
+"""The macro that the build options define for a device with subgroups (`opencl.session`)."""
 
 IDS = f"""\
-#if defined(cl_intel_subgroups)
-#pragma OPENCL EXTENSION cl_intel_subgroups : enable
-#define {HAS_SUBGROUPS}
-#elif defined(cl_khr_subgroups) && __OPENCL_C_VERSION__ >= 200
-#pragma OPENCL EXTENSION cl_khr_subgroups : enable
-#define {HAS_SUBGROUPS}
-#elif defined(__opencl_c_subgroups)
-#define {HAS_SUBGROUPS}
-#endif
 #ifdef {HAS_SUBGROUPS}
+#ifdef cl_khr_subgroups
+#pragma OPENCL EXTENSION cl_khr_subgroups : enable
+#endif
+#ifdef cl_intel_subgroups
+#pragma OPENCL EXTENSION cl_intel_subgroups : enable
+#endif
 #define subgroup_id() ((int)get_sub_group_id())
 #define subgroup_local_id() ((int)get_sub_group_local_id())
 #define subgroup_count() ((int)get_num_sub_groups())
@@ -69,7 +66,7 @@ def subgroup_call(op: str, t: ScalarType, *, of_results: bool = False) -> str:
 def subgroup_helpers(text: str) -> list[str]:
     """The definitions of the functions of subgroups that a text calls."""
     found = sorted(set(FOLDS.findall(text))) if "subgroup_" in text else []
-    types = {vector_type(name, 1): t for name, t in SCALARS.items()}
+    types = {vector_type(t.name, 1): t for t in SUBGROUP_TYPES}
     folds = [fold_c(op, types[t]) for op in NAMES for name, t in found if name == NAMES[op]]
     return [IDS, *folds] if folds else []
 
