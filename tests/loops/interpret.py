@@ -74,7 +74,7 @@ def interpret(
     >>> interpret(kernel, {"xs": np.array([1, 2, 3], np.float32)})
     {'output': array([2., 4., 6.], dtype=float32)}
     """
-    machine = Machine(code, given, subgroup)
+    machine = Machine(code, given, subgroup=subgroup)
     with np.errstate(all="ignore"):
         machine.block(code.block, machine.everybody)
     return {m.name: machine.memory(m).values[0] for m in code.buffers if m.writable}
@@ -112,7 +112,7 @@ class Machine:
 
     code: LoopKernel
     given: Mapping[str, Array]
-    subgroup: int = SUBGROUP
+    subgroup: int = field(default=SUBGROUP, kw_only=True)
     at: dict[str, Any] = field(init=False, default_factory=dict)
     variables: dict[str, Array] = field(init=False, default_factory=dict)
     cells: dict[Memory, Cells] = field(init=False, default_factory=dict)
