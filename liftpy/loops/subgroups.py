@@ -7,7 +7,8 @@
 
 The number and the size of subgroups are known only when the kernel runs, and so is which work-items
 a subgroup has. So the code depends on neither: the memory has room for a subgroup of each
-work-item, and a subgroup at the end of a group may be smaller than the others.
+work-item, and a subgroup at the end of a group may be smaller than the others. In a group of one
+work-item, the result is its element.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
-from liftpy.ir.nat import ZERO, var
+from liftpy.ir.nat import var
 from liftpy.ir.pull import Value
 from liftpy.loops.nest import Assign
 from liftpy.loops.stepping import Stepping
@@ -23,7 +24,7 @@ from liftpy.loops.tree import SUBGROUP_ID, SUBGROUP_LOCAL_ID, Barrier
 from liftpy.loops.viewing import Env
 from liftpy.primitives import MapLcl, ReduceSubgroups
 from liftpy.primitives.subgroups import subgroup_operator
-from liftpy.views.terms import Load, OfSubgroup, OfSubgroups
+from liftpy.views.terms import Load, OfSubgroup, OfSubgroups, Term
 
 
 def by_subgroups(
@@ -50,14 +51,19 @@ def by_subgroups(
         ),
         unroll=True,
     )
+    result = value if size == 1 else shared(emitter, op, value, size)
+    given = emitter.computed(fun.f, emitter.view(init, env), result)
+    emitter.generate(fun.f.body, {**env, **given}, dest)
+
+
+def shared(emitter: Stepping, op: str, value: Load, size: int) -> Term:
+    """The fold of a value of each of `size` work-items of a group, by an operator."""
     folded = emitter.variable(OfSubgroup(op, emitter.variable(value)))
     memory = emitter.new_local(emitter.fresh("l"), value.type, size)
     emitter.ids |= {SUBGROUP_ID, SUBGROUP_LOCAL_ID}
-    own = Load(memory, var(SUBGROUP_ID, 0, size - 1) if size > 1 else ZERO)
-    first = emitter.read.inside(var(SUBGROUP_LOCAL_ID, 0, size - 1) if size > 1 else ZERO, 1)
+    own = Load(memory, var(SUBGROUP_ID, 0, size - 1))
+    first = emitter.read.inside(var(SUBGROUP_LOCAL_ID, 0, size - 1), 1)
     nowhere = emitter.read.literal(0, value.type)
     emitter.put(Assign(emitter.read.either(first, own, nowhere), folded))
     emitter.put(Barrier())
-    result = emitter.variable(OfSubgroups(op, own))
-    given = emitter.computed(fun.f, emitter.view(init, env), result)
-    emitter.generate(fun.f.body, {**env, **given}, dest)
+    return emitter.variable(OfSubgroups(op, own))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.errors import TypeRefused
@@ -95,15 +96,9 @@ def assemble(
     scalars = scalars_in(program.body)
     needed = tuple(extension for t, extension in EXTENSIONS.items() if t in scalars)
     header = [f"#pragma OPENCL EXTENSION {extension} : enable" for extension in needed]
-    if "floor_div(" in text or "floor_mod(" in text:
-        header.append(HELPERS)
-    header += division_helpers(text) + storage_helpers(text)
-    header += (
-        subgroup_helpers(text) + dot_helpers(text) + stream_helpers(text) + fetch_helpers(text)
-    )
     module = Module(
         program.name,
-        "\n".join([*header, text]),
+        "\n".join([*header, *helpers_of(text), text]),
         tuple(describe(p, names, slot) for p, slot in placed.items()),
         launches,
         tuple(stored_names(p, names) for p in program.params),
@@ -112,6 +107,21 @@ def assemble(
         needed,
     )
     return module, emitted
+
+
+def helpers_of(text: str) -> Iterator[str]:
+    """The definitions of the functions of liftpy's own that kernels call."""
+    if "floor_div(" in text or "floor_mod(" in text:
+        yield HELPERS
+    for helpers in (
+        division_helpers,
+        storage_helpers,
+        subgroup_helpers,
+        dot_helpers,
+        stream_helpers,
+        fetch_helpers,
+    ):
+        yield from helpers(text)
 
 
 def check_unrolled(program: LoweredProgram) -> None:
