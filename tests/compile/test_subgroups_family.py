@@ -15,13 +15,20 @@ from liftpy.errors import BuildFailed, DeviceRefused, UnknownName
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
-from liftpy.ir.types import SUBGROUPS
+from liftpy.ir.types import EXTENSIONS, SCALARS, SUBGROUPS
 from liftpy.language.text.program import parse
 from liftpy.loops.tree import Barrier, statements_in
 from liftpy.opencl.arguments import DTYPES
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.session import BUILD_OPTIONS, NEWER, OLDER, Session, options_of
+from liftpy.opencl.session import (
+    BUILD_OPTIONS,
+    NEWER,
+    OLDER,
+    Session,
+    options_of,
+    with_standard,
+)
 from liftpy.opencl.subgroups import HAS_SUBGROUPS
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
@@ -93,6 +100,7 @@ SUMS = {
     "i32": ("a + x", "0", 5, np.add),
     "u32": ("max(a, x)", "0", 7, np.maximum),
     "i64": ("x + a", "0", -7, np.add),
+    "f16": ("max(x, a)", "-inf", -60000, np.maximum),
     "u64": ("max(x, a)", "0", 2**40, np.maximum),
 }
 """An operator for each type that subgroups fold, and what it begins with; sums of integers wrap."""
@@ -101,6 +109,9 @@ LENGTHS = (2, 3, 7, 31, 127, 509)
 
 @pytest.mark.parametrize("t", SUMS)
 def test_rows_of_prime_lengths_are_folded_by_groups_of_any_size(runtime: Device, t: str) -> None:
+    extension = EXTENSIONS.get(SCALARS[t])
+    if extension not in (None, *runtime.extensions):
+        pytest.skip(f"{runtime.platform} has no {t}")
     f, neutral, start, ufunc = SUMS[t]
     dtype, rng = np.dtype(DTYPES[t]), np.random.default_rng(3)
     most, drawn = (999, np.int64) if t[0] == "f" else (np.iinfo(dtype).max, dtype)
@@ -141,6 +152,19 @@ def test_intel_folds_by_its_subgroups(intel: Device) -> None:
         loaded = session.load(replace(module, source=module.source + REQUIRED))
         loaded.set_constants({})
         CASES["rows"].check(loaded.run(CASES["rows"].arrays), "rows")
+
+
+@pytest.mark.parametrize("standard", [OLDER, NEWER])
+def test_intel_compiles_them_as_opencl_c_2_and_3(intel: Device, standard: str) -> None:
+    """As drivers with the extension of Khronos do."""
+    case = CASES["softmax of heads"]
+    settings = {"family": FAMILY, "strided": "no", "arrays": "local", "group": 23}
+    chosen = candidate_of(case.program, intel, settings)
+    module = compile_program(chosen.skeleton.at(chosen.point)).module
+    with Session(intel, with_standard(BUILD_OPTIONS, standard)) as session:
+        loaded = session.load(replace(module, source=module.source + REQUIRED))
+        loaded.set_constants({})
+        case.check(loaded.run(case.arrays), standard)
 
 
 def test_pocl_has_none_and_folds_one_by_one(pocl: Device) -> None:
