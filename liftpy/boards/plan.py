@@ -35,7 +35,7 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.types import SCALARS, STORAGE
 from liftpy.opencl.arguments import DTYPES, POISON, overwritten, touched_buffers
 from liftpy.opencl.kernel import Launch, Module, flat
-from liftpy.opencl.session import BUILD_OPTIONS, uses_if_there
+from liftpy.opencl.session import BUILD_OPTIONS, extension_options
 
 FORMAT = "liftpy-plan 4"
 """The program `board` also reads version 1, which has no reference kernel, and version 2, which has
@@ -166,7 +166,7 @@ def _candidate(part: BundledCandidate) -> Iterator[str]:
 def _module(module: Module) -> Iterator[str]:
     """The lines about the memory and the launches of some kernels."""
     yield from (f"extension {name}" for name in module.extensions)
-    for found in uses_if_there(module, BUILD_OPTIONS):
+    for found in extension_options(module, BUILD_OPTIONS):
         yield f"optional {found.extension} {found.version} {' '.join(found.options)}"
     yield from (f"slot {name} {size}" for name, size in module.slots().items())
     inputs = {name: number for number, name in enumerate(flat(module.parameters))}

@@ -44,7 +44,7 @@ NEWER, OLDER = "-cl-std=CL3.0", "-cl-std=CL2.0"
 """The options for modules that use an extension of a newer OpenCL C, if the device has it."""
 
 
-class Optional(NamedTuple):
+class ExtensionOptions(NamedTuple):
     """Build options for devices with an extension and at least a version of OpenCL."""
 
     extension: str
@@ -52,7 +52,7 @@ class Optional(NamedTuple):
     options: tuple[str, ...]
 
 
-def uses_if_there(module: Module, options: tuple[str, ...]) -> Iterator[Optional]:
+def extension_options(module: Module, options: tuple[str, ...]) -> Iterator[ExtensionOptions]:
     """The build options of a module for devices with extensions; the first that fit are used.
 
     The source uses subgroups only if `HAS_SUBGROUPS` is defined: compilers define the macros of
@@ -62,11 +62,11 @@ def uses_if_there(module: Module, options: tuple[str, ...]) -> Iterator[Optional
     if HAS_SUBGROUPS in module.source:
         khronos, intel = SUBGROUPS
         defined = f"-D{HAS_SUBGROUPS}"
-        yield Optional(khronos, 3, (*with_standard(options, NEWER), defined))
-        yield Optional(khronos, 2, (*with_standard(options, OLDER), defined))
-        yield Optional(intel, 1, (*options, defined))
+        yield ExtensionOptions(khronos, 3, (*with_standard(options, NEWER), defined))
+        yield ExtensionOptions(khronos, 2, (*with_standard(options, OLDER), defined))
+        yield ExtensionOptions(intel, 1, (*options, defined))
     if DOT_FEATURE in module.source:
-        yield Optional(INTEGER_DOTS[0], 3, with_standard(options, NEWER))
+        yield ExtensionOptions(INTEGER_DOTS[0], 3, with_standard(options, NEWER))
 
 
 def options_of(module: Module, device: Device, options: tuple[str, ...]) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def options_of(module: Module, device: Device, options: tuple[str, ...]) -> tupl
     version = 2 if device.opencl_c.startswith("OpenCL C 2.") else 3
     fitting = (
         found.options
-        for found in uses_if_there(module, options)
+        for found in extension_options(module, options)
         if found.extension in device.extensions and found.version <= version
     )
     return next(fitting, options)

@@ -214,7 +214,7 @@ def test_the_family_is_in_the_spaces_of_gpus_with_subgroups() -> None:
     assert FAMILY in families_for(DEFAULT_DEVICE, [FAMILY])
 
 
-NONE = "OpenCL has no function by which subgroups make its folds"
+NONE = "subgroups cannot make its folds"
 OTHER = "subgroups: they fold by +, max, min of f16, f32, f64, i32, i64, u32, u64"
 LAWS = "laws associative, commutative, neutral"
 PRODUCT = f"fun product(a: f32, x: f32) = a * x {LAWS} 1\n"

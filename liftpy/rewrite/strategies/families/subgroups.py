@@ -83,7 +83,7 @@ def match(program: Program) -> FoldsOfSubgroups | str:
     form = FoldsOfSubgroups(made, found.shortest, found.arrays)
     tried = form.tried(body)
     if isinstance(tried, Failure):
-        return f"OpenCL has no function by which subgroups make its folds ({tried})"
+        return f"subgroups cannot make its folds ({tried})"
     return form
 
 
