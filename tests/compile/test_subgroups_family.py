@@ -133,6 +133,10 @@ def row_sums(device: Device) -> Module:
     return compile_program(chosen.skeleton.at(chosen.point)).module
 
 
+def test_the_code_has_one_barrier_and_a_fold_for_devices_without_subgroups(golden) -> None:
+    golden(row_sums(DEFAULT_DEVICE).source, "cl")
+
+
 REQUIRED = f"#ifndef {HAS_SUBGROUPS}\n#error no subgroups\n#endif\n"
 
 
