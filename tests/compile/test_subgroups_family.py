@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 import liftpy as lp
@@ -156,6 +157,25 @@ def test_intel_folds_by_its_subgroups(intel: Device) -> None:
         loaded = session.load(replace(module, source=module.source + REQUIRED))
         loaded.set_constants({})
         CASES["rows"].check(loaded.run(CASES["rows"].arrays), "rows")
+
+
+@pytest.mark.parametrize("size", [4, 8, 32, 64])
+def test_intel_folds_by_subgroups_of_other_sizes(intel: Device, size: int) -> None:
+    """An attribute of Intel's chooses the size; generated code leaves it to the driver."""
+    case = CASES["normalised"]
+    settings = {"family": FAMILY, "strided": "yes", "group": 37}
+    chosen = candidate_of(case.program, intel, settings)
+    module = compile_program(chosen.skeleton.at(chosen.point)).module
+    attribute = f"__kernel __attribute__((intel_reqd_sub_group_size({size})))"
+    source = module.source.replace("__kernel", attribute) + REQUIRED
+    with Session(intel) as session:
+        program = session.built(replace(module, source=source))
+        kernel = cl.Kernel(program, module.launches[0].function)
+        most = cl.kernel_sub_group_info.MAX_SUB_GROUP_SIZE_FOR_NDRANGE
+        assert kernel.get_sub_group_info(session.opened.handle, most, [37, 1, 1]) == size
+        loaded = session.load(replace(module, source=source))
+        loaded.set_constants({})
+        case.check(loaded.run(case.arrays), str(size))
 
 
 @pytest.mark.parametrize("standard", [OLDER, NEWER])
