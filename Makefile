@@ -29,7 +29,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup explore format lint check quick test tests soak prove docs conformance site bench clean
+.PHONY: help setup explore format lint check quick test tests soak aarch64 prove docs conformance site bench clean
 .DELETE_ON_ERROR:
 # Tests start hundreds of processes, each of which would compile the modules of liftpy again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -88,6 +88,9 @@ soak: $(VENV)/.dev ## every case of the tests, random programs, kills (hours); r
 	PYTHONPATH=. $(BIN)/python tests/fuzz/gradients.py --start $(FIRST)
 	PYTHONPATH=. $(BIN)/python benchmarks/kill.py --moments 50 --record
 	PYTHONPATH=. $(BIN)/python benchmarks/vgg16.py --samples 30 --record
+
+aarch64: $(VENV)/.dev ## campaigns on an emulated aarch64 machine (as root; tests/boards/emulated.py)
+	PYTHONPATH=. $(BIN)/python tests/boards/emulated.py --record
 
 prove: $(VENV)/.dev ## proves every primitive and every rule, now
 	$(BIN)/liftpy prove

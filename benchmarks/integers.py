@@ -91,9 +91,7 @@ CASES = {
 """A sum that is exact in f32, one in strips, and two of which f32 sums the channels."""
 
 
-def fastest(
-    program: lp.Program, session: Session, db: Path, samples: int, form: str
-) -> Loaded:
+def fastest(program: lp.Program, session: Session, db: Path, samples: int, form: str) -> Loaded:
     """The fastest candidate of a campaign in the family of a form, loaded."""
     families = ["dots" if form == DOTS else "direct"]
     fixed = {"sums": [form]} if form in FORMS else {}
@@ -150,7 +148,9 @@ def main() -> None:
             rows.append(row)
             for loaded in held.values():
                 loaded.close()
-    print(f"{device.name}, {device.platform}; Gop/s of sums in i32, in f32, in dots, of f32 numbers")
+    print(
+        f"{device.name}, {device.platform}; Gop/s of sums in i32, in f32, in dots, of f32 numbers"
+    )
     print("| program | i32 | f32 | dots | f32 numbers | i32 / f32 sums | of pairs | others |")
     print("| --- |" + " ---: |" * 7)
     print("\n".join(rows))

@@ -33,7 +33,8 @@ from tests.covering import OPTION, thinned  # noqa: E402
 TESTS = Path(__file__).parent
 
 # What may not be absent: its absence is a failure, not a skip. Continuous integration has
-# intel,pocl,oclgrind and, to build C programs, opencl-dev.
+# intel,pocl,oclgrind, opencl-dev to build C programs, and aarch64 to build and run those of another
+# machine.
 REQUIRED = frozenset(filter(None, os.environ.get("LIFTPY_TEST_REQUIRE", "").split(",")))
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
@@ -199,15 +200,21 @@ def board(pocl, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(HOST, tmp_path_factory.mktemp("host")) / "board"
 
 
-def built(files: Iterable[Path], folder: Path) -> Path:
+def built(
+    files: Iterable[Path], folder: Path, compiler: str = "cc", needed: str = "opencl-dev"
+) -> Path:
     """A folder with the host program of a bundle, built from its files as a bundle builds it."""
     for path in files:
         shutil.copy(path, folder)
     make = shutil.which("make")
-    if make is None or shutil.which("cc") is None:
-        absent("opencl-dev", "no make or no C compiler")
+    if make is None or shutil.which(compiler) is None:
+        absent(needed, f"no make or no C compiler {compiler}")
     made = subprocess.run(
-        [make, f"CFLAGS={C99}"], cwd=folder, capture_output=True, text=True, check=False
+        [make, f"CC={compiler}", f"CFLAGS={C99}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert made.returncode == 0, made.stderr
     return folder

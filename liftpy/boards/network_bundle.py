@@ -29,7 +29,7 @@ from liftpy.files.naming import file_names
 from liftpy.files.writing import write_files
 from liftpy.language.entry import entry
 from liftpy.networks.comparing import tolerance_of
-from liftpy.networks.executing import Array, by_meaning, execute
+from liftpy.networks.executing import Array, by_meaning, check_programs, execute
 from liftpy.networks.graph import Tensor
 from liftpy.networks.layout import Layout
 from liftpy.networks.plan import Plan, stored
@@ -61,7 +61,7 @@ def export(plan: Plan | Path | str, folder: Path | str, *, seed: int = 0) -> Pat
     `plan` is a plan or its file; its device need not be there. `seed` is that of the random inputs
     on which the bundle checks itself. The expected results are those of the network's meaning,
     which is computed here in NumPy. LiftError if the folder is not empty or cannot be written,
-    StoreRefused if the file is no valid plan.
+    StoreRefused if the file is no valid plan, NetworkRefused if a node has no program.
 
     >>> import liftpy as lp
     >>> lp.export("model.plan", "bundle")  # doctest: +SKIP
@@ -82,6 +82,7 @@ def _files(plan: Plan, seed: int) -> Iterator[tuple[str, bytes]]:
         sums[name] = sha_of(content)
         return name, content
 
+    check_programs(plan.graph, "a bundle runs without ONNX's libraries, so they have no part in it")
     inputs = plan.random_inputs(seed)
     wanted = execute(plan.graph, inputs, by_meaning)
     kernels = _kernels(plan)

@@ -72,7 +72,7 @@ COMMANDS = {
     ),
     "run": (
         "running",
-        "Runs one candidate or a plan, and reports its time and the error of its result.",
+        "Runs one candidate, a plan or a model; reports its time and the error of its result.",
     ),
     "explore": (
         "campaigns",

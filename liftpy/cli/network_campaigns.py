@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from liftpy.cli.screen import StoppedAndSaid, note, say, show, show_json
 from liftpy.errors import plural
 from liftpy.explore.report.wording import in_time
 from liftpy.networks.campaigns import NetworkCampaign, Turn, explore_network
-from liftpy.networks.network import by_onnx, network
+from liftpy.networks.graph import Graph
+from liftpy.networks.host_nodes import by_onnx
+from liftpy.networks.network import network
 
 INTERRUPTED = 130
 
@@ -38,15 +41,7 @@ def explore_model(
     order = False if choose_orders else channels_last
     graph = joined_network(found, channels_last=order).graph
     exploring = by_onnx("orders").explore_in_orders if choose_orders else explore_network
-    if graph.unsupported:
-        note(f"note: {plural(len(graph.unsupported), 'node')} without a program are left out")
-    try:
-        explored = exploring(
-            graph, db=db, began=pulse.began, view=view_of, told=lambda t: note(str(t)), **settings
-        )
-    except KeyboardInterrupt:
-        note(f"stopped; everything so far is in {db}. Repeat the command to continue")
-        raise StoppedAndSaid(INTERRUPTED) from None
+    explored = explore_graph(exploring, graph, db, **settings)
     if json:
         show_json(explored.to_json())
         return
@@ -55,6 +50,29 @@ def explore_model(
         say(line)
     if explored.stopped:
         note(f"{explored.stopped}; repeat the command to continue")
+
+
+def explore_joined(graph: Graph, db: Path, *, quiet: bool, **settings: Any) -> None:
+    """Explores the operations of a network before it is planned; prints them unless `quiet`."""
+    explored = explore_graph(explore_network, graph, db, **settings)
+    if not quiet:
+        show(table_of(explored))
+
+
+def explore_graph(
+    exploring: Callable[..., NetworkCampaign], graph: Graph, db: Path, **settings: Any
+) -> NetworkCampaign:
+    """Explores the operations of a network, with progress and notes."""
+    if graph.unsupported:
+        many = plural(len(graph.unsupported), "node")
+        note(f"note: not explored: {many} without a program, which plans compute on the host")
+    try:
+        return exploring(
+            graph, db=db, began=pulse.began, view=view_of, told=lambda t: note(str(t)), **settings
+        )
+    except KeyboardInterrupt:
+        note(f"stopped; everything so far is in {db}. Repeat the command to continue")
+        raise StoppedAndSaid(INTERRUPTED) from None
 
 
 def view_of(turn: Turn) -> CampaignView:

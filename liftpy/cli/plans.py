@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
-from collections.abc import Mapping, Sequence
-from json import dumps
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated, Any, cast, get_args
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.markup import escape
 from rich.table import Table
 
@@ -30,20 +23,17 @@ from liftpy.cli.options import (
 )
 from liftpy.cli.screen import note, say, show, show_json
 from liftpy.cli.traffic_plans import SUFFIX, Request, plan_off_chip
-from liftpy.errors import ArgumentRefused, plural
-from liftpy.explore.optional import needing
+from liftpy.errors import plural
 from liftpy.explore.report.wording import in_bytes, in_time
-from liftpy.files.naming import file_names
-from liftpy.files.writing import write_file
+from liftpy.networks.graph import Graph, Operation
+from liftpy.networks.host_nodes import host_library
 from liftpy.networks.network import network
 from liftpy.networks.offchip.policies import POLICIES, Policy
 from liftpy.networks.offchip.published import NETWORKS
 from liftpy.networks.offchip.search import Objective
-from liftpy.networks.plan import Plan, load, stored
+from liftpy.networks.plan import Plan, stored
 from liftpy.networks.plan_file import PlannedCandidate
 from liftpy.networks.planning import Point
-from liftpy.networks.profiling import Profile, trace_of
-from liftpy.opencl.clock import BY_HOST
 
 
 def register(app: typer.Typer) -> None:
@@ -171,12 +161,14 @@ def plan_model(  # noqa: PLR0913  one parameter per option
     if choose_orders:
         one_order(channels_last=channels_last)
     joined = joined_network(
-        network(model, sizes(size)), channels_last=False if choose_orders else channels_last
+        network(model, sizes(size), partial=True),
+        channels_last=False if choose_orders else channels_last,
     )
     found = joined.plan(
         db or (), device=device, memory_limit=memory_limit, choose_orders=choose_orders
     )
     plan = found.timed()
+    tell_hosted(plan.graph)
     if output is not None:
         plan.save(output)
         note(f"{plan.graph.name}: {output}")
@@ -185,6 +177,17 @@ def plan_model(  # noqa: PLR0913  one parameter per option
         return
     tell_front(plan)
     tell_choices(plan)
+
+
+def tell_hosted(graph: Graph) -> None:
+    """Notes the nodes that have no program, and what computes them."""
+    if graph.unsupported:
+        many = plural(len(graph.unsupported), "node")
+        note(
+            f"note: {host_library()} computes {many} on the host, whose time is not in the plan's:"
+        )
+        for one in graph.unsupported:
+            note(f"  {one}")
 
 
 def tell_front(plan: Plan) -> None:
@@ -221,11 +224,16 @@ def tell_choices(plan: Plan) -> None:
         table.add_row(
             escape(operation.name),
             in_time(time) if time is not None else "" if choice is None else "?",
-            " ".join(str(plan.layout.tensors[n]) for n in operation.outputs),
+            " ".join(str(plan.layout.tensors.get(n, "")) for n in operation.outputs),
             str(plan.layout.scratch.get(operation.name, "")),
-            "no kernel: shares its storage" if choice is None else escape(choice.skeleton),
+            escape(choice.skeleton) if choice is not None else without_kernel(operation),
         )
     show(table)
+
+
+def without_kernel(operation: Operation) -> str:
+    """Why an operation has no kernel."""
+    return "on the host" if operation.program is None else "no kernel: shares its storage"
 
 
 def as_data(plan: Plan) -> dict[str, Any]:
@@ -239,7 +247,10 @@ def as_data(plan: Plan) -> dict[str, Any]:
             {
                 "operation": o.name,
                 **candidate_data(plan.choices.get(o.name)),
-                "offsets": {n: plan.layout.tensors[n] for n in o.outputs},
+                "on_host": o.program is None,
+                "offsets": {
+                    n: plan.layout.tensors[n] for n in o.outputs if n in plan.layout.tensors
+                },
                 "scratch": plan.layout.scratch.get(o.name),
             }
             for o in plan.graph.operations
@@ -248,7 +259,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
 
 
 def candidate_data(choice: PlannedCandidate | None) -> dict[str, Any]:
-    """A candidate as JSON; an operation without kernels has none, and takes no time."""
+    """A candidate as JSON; an operation without kernels has none, and takes no time there."""
     if choice is None:
         return {"skeleton": None, "assignment": {}, "time_ns": 0}
     return {
@@ -270,9 +281,6 @@ def point_data(point: Point) -> dict[str, Any]:
     }
 
 
-# --- runs -----------------------------------------------------------------------------------------
-
-
 def export_plan(file: Path, folder: Path, seed: int, *, json: bool) -> None:
     """`liftpy export FILE.plan`: the network as a bundle that runs without Python."""
     plan = stored(file)
@@ -284,165 +292,3 @@ def export_plan(file: Path, folder: Path, seed: int, *, json: bool) -> None:
         return
     say(f"{plan.graph.name} for {plan.device.label}: {folder}")
     note(f"there: cd {folder.name} && make check; then: ./network --help")
-
-
-def run_plan(  # noqa: PLR0913  one parameter per option
-    file: Path,
-    given: Mapping[str, NDArray[Any]],
-    device: str | None,
-    output: Path | None,
-    *,
-    check: bool,
-    profile: bool,
-    trace: Path | None = None,
-    page: Path | None = None,
-    remeasure: bool,
-    json: bool,
-) -> None:
-    """`liftpy run FILE.plan`: runs a plan on given arrays, and random numbers for other inputs."""
-    if page is not None:
-        _pages()  # without its library, no kernel runs
-    with load(file, device, remeasure=remeasure) as plan:
-        if remeasure:
-            plan.save(file)  # the measurement is kept, whatever follows
-        if unknown := sorted(given.keys() - {*plan.graph.inputs}):
-            raise ArgumentRefused(
-                f"{plan.graph.name} has no input {', '.join(unknown)}; it takes: "
-                f"{', '.join(plan.graph.inputs)}"
-            )
-        inputs = {**plan.random_inputs(), **given}
-        errors = plan.check(inputs) if check else {}
-        found = plan.run(inputs)
-        times = plan.profile(inputs)
-        if output is not None:
-            save(output, found)
-        if trace is not None:
-            made = trace_of(times, plan.graph.name, plan.device.label)
-            write_file(trace, dumps(made).encode())
-            note(f"{plan.graph.name}: {trace}, for chrome://tracing or ui.perfetto.dev")
-        if page is not None:
-            write_page(times, plan, page)
-            note(f"{plan.graph.name}: {page}")
-        if json:
-            show_json(run_data(plan, found, times, errors))
-            return
-        if profile:
-            tell_profile(times)
-        tell_run(plan, found, times, errors)
-
-
-def save(path: Path, results: Mapping[str, NDArray[Any]]) -> None:
-    """Writes results: one as .npy, or any number by name as .npz.
-
-    Names that cannot be names of files are changed.
-    """
-    file = io.BytesIO()
-    if path.suffix == ".npz":
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, result in zip(file_names(results), results.values(), strict=True):
-                with archive.open(f"{name}.npy", "w") as member:
-                    np.lib.format.write_array(member, np.asanyarray(result), allow_pickle=False)
-    elif len(results) == 1:
-        np.save(file, next(iter(results.values())))
-    else:
-        raise ArgumentRefused(
-            f"{path} cannot hold {plural(len(results), 'output')}: name a file that ends in .npz"
-        )
-    write_file(path, file.getvalue())
-
-
-def tell_profile(times: Profile) -> None:
-    """Prints a row for each operation."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("operation", overflow="fold")
-    headings = ("time", "share", "predicted", "bytes", "GB/s", "Gflop/s", "of peak", "live bytes")
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for row in times.rows:
-        table.add_row(
-            escape(row.operation),
-            in_time(row.time_ns),
-            f"{row.share:.1%}",
-            "?" if row.predicted_ns is None else in_time(row.predicted_ns),
-            str(row.bytes),
-            f"{row.byte_rate:.3g}",
-            f"{row.flop_rate:.3g}",
-            f"{row.of_peak(times.peak):.1%}",
-            str(row.live_bytes),
-        )
-    show(table)
-    peak = times.peak
-    say(f"peak    {peak.flops:.4g} Gflop/s in f32 ({peak.flops_source})")
-    say(f"        {peak.bytes:.4g} GB/s of memory ({peak.bytes_source})")
-
-
-def write_page(times: Profile, plan: Plan, path: Path) -> None:
-    """Writes a profile as an HTML page; raises LiftError without jinja2."""
-    _pages().write(times, plan.graph.name, plan.device, path)
-
-
-def _pages() -> ModuleType:
-    """The module that writes profiles as pages. Raises LiftError without jinja2."""
-    return needing("jinja2", "report", "liftpy.networks.profile_page", "a page")
-
-
-def tell_run(
-    plan: Plan,
-    found: Mapping[str, NDArray[Any]],
-    times: Profile,
-    errors: Mapping[str, float],
-) -> None:
-    """Prints what a run took, and its results."""
-    say(f"{plan.graph.name} on {plan.device.label}")
-    predicted = times.predicted_ns
-    ratio = (
-        ""
-        if predicted is None
-        else f", {times.time_ns / max(1, predicted):.2f} of the predicted {in_time(predicted)}"
-    )
-    say(f"time    {in_time(times.time_ns)}{ratio}; on the host {in_time(times.host_ns)}")
-    if times.clock == "host":
-        say(f"clock   {BY_HOST}")
-    p = plan.point
-    say(
-        f"memory  {in_bytes(p.memory)}: arena {in_bytes(p.arena)} (at least {in_bytes(p.bound)}), "
-        f"constants {in_bytes(p.constants)}"
-    )
-    for name, array in found.items():
-        error = f", error {errors[name]:.1e}" if name in errors else ""
-        say(f"output  {name} {list(array.shape)}{error}")
-
-
-def run_data(
-    plan: Plan,
-    found: Mapping[str, NDArray[Any]],
-    times: Profile,
-    errors: Mapping[str, float],
-) -> dict[str, Any]:
-    """A run as JSON."""
-    rows: Sequence[dict[str, Any]] = [
-        {
-            "operation": row.operation,
-            "time_ns": row.time_ns,
-            "share": row.share,
-            "predicted_ns": row.predicted_ns,
-            "bytes": row.bytes,
-            "flops": row.flops,
-            "of_peak": row.of_peak(times.peak),
-            "live_bytes": row.live_bytes,
-        }
-        for row in times.rows
-    ]
-    return {
-        "network": plan.graph.name,
-        "device": plan.device.to_json(),
-        "time_ns": times.time_ns,
-        "host_ns": times.host_ns,
-        "clock": times.clock,
-        "predicted_ns": times.predicted_ns,
-        "peak": {"gflops": times.peak.flops, "gbytes": times.peak.bytes},
-        "plan": point_data(plan.point),
-        "operations": rows,
-        "outputs": {name: list(array.shape) for name, array in found.items()},
-        "errors": dict(errors),
-    }

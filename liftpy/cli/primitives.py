@@ -45,6 +45,12 @@ EMBEDDED = {
     "not": "~x",
     "and": "x & y",
     "or": "x | y",
+    "bitAnd": "x & y",
+    "bitOr": "x | y",
+    "bitXor": "x ^ y",
+    "bitNot": "~x",
+    "shiftLeft": "x << y",
+    "shiftRight": "x >> y",
     **{name: f"convert(x, {name})" for name in SCALARS},
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from liftpy.cli.arguments import PLAN, arrays, load_program
+from liftpy.cli.arguments import MODEL, PLAN, arrays, load_program
 from liftpy.cli.loading import load
 from liftpy.cli.options import (
     DeviceName,
@@ -27,6 +27,7 @@ from liftpy.cli.options import (
     refuse,
     settings,
     settings_and_lists,
+    sizes,
 )
 from liftpy.cli.screen import note, say, show_json
 from liftpy.cli.spaces import asked_candidate, device_or_default
@@ -146,16 +147,20 @@ def run(  # noqa: PLR0913  one parameter per option
     ] = None,
     db: Annotated[
         Path | None,
-        typer.Option("--db", metavar="FILE", help="Run the best candidate of a campaign."),
+        typer.Option(
+            "--db",
+            metavar="FILE",
+            help="Run the best candidate of a campaign; for a model, the folder of its campaigns.",
+        ),
     ] = None,
     memory_limit: MemoryLimit = None,
     max_error: MaxError = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Compare the results of a plan with the network's meaning."),
+        typer.Option("--check", help="Compare the results of a network with its meaning."),
     ] = False,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Print a row for each operation of a plan.")
+        bool, typer.Option("--profile", help="Print a row for each operation of a network.")
     ] = False,
     trace: Annotated[
         Path | None,
@@ -171,6 +176,19 @@ def run(  # noqa: PLR0913  one parameter per option
             help="Write the profile of a plan as an HTML page with a roofline.",
         ),
     ] = None,
+    explore: Annotated[
+        float | None,
+        typer.Option(
+            "--explore",
+            metavar="SECONDS",
+            min=1,
+            help="Explore a model before it is planned, for this time, in the folder --db.",
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE.plan", help="The file for the plan of a model."),
+    ] = None,
     remeasure: Annotated[
         bool,
         typer.Option(
@@ -180,36 +198,43 @@ def run(  # noqa: PLR0913  one parameter per option
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Runs one candidate or a plan, and reports its time and the error of its result."""
+    """Runs one candidate, a plan or a model; reports its time and the error of its result.
+
+    A model.onnx is planned first, from the campaigns in --db; with --explore, these are made first.
+    """
+    one_program = {
+        "--storage": storage, "--set": set_, "--where": where, "--max-error": max_error,
+    }  # fmt: skip
+    of_models = {"--explore": explore, "--plan": plan}
     if program.endswith(PLAN):
-        others = {
-            "--size": size,
-            "--storage": storage,
-            "--set": set_,
-            "--where": where,
-            "--db": db,
-            "--memory-limit": memory_limit,
-            "--max-error": max_error,
-        }
+        others = {**one_program, **of_models, "--size": size, "--db": db}
+        others["--memory-limit"] = memory_limit
         refuse(others, "a plan has its candidates and sizes")
-        load("plans").run_plan(
-            Path(program),
-            arrays(input_),
+        runs = load("plan_runs")
+        asked = runs.RunRequest(arrays(input_), output, check, profile, trace, page, json)
+        runs.run_plan(Path(program), device, remeasure=remeasure, asked=asked)
+        return
+    if program.endswith(MODEL):
+        refuse({**one_program, "--remeasure": remeasure}, "it does not apply to a whole network")
+        runs = load("plan_runs")
+        asked = runs.RunRequest(arrays(input_), output, check, profile, trace, page, json)
+        runs.run_model(
+            program,
+            sizes(size),
             device,
-            output,
-            check=check,
-            profile=profile,
-            trace=trace,
-            page=page,
-            remeasure=remeasure,
-            json=json,
+            db,
+            explore=explore,
+            memory_limit=memory_limit,
+            plan_file=plan,
+            asked=asked,
         )
         return
     of_plans = {"--check": check, "--profile": profile, "--trace": trace, "--page": page}
     refuse(
         {**of_plans, "--remeasure": remeasure},
-        f"it belongs to a plan, FILE{PLAN} (`liftpy plan` makes one)",
+        f"it belongs to a plan, FILE{PLAN} (`liftpy plan` makes one), or a model",
     )
+    refuse(of_models, f"it belongs to a whole network, MODEL{MODEL}")
     for option, value in (("--set", set_), ("--where", where)):
         if db is not None and value:
             raise typer.BadParameter(

@@ -7,6 +7,7 @@ that the derivative of `max(x, 0)` is 0 at 0. That of `abs` is 0 at 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -122,6 +123,23 @@ def quotient(ct: Expr, args: tuple[Expr, ...], out: Expr) -> tuple[Expr | None, 
     return each, negated(operate("*", each, out))
 
 
+def square(a: Expr) -> Expr:
+    """The square of a value."""
+    return operate("*", a, a)
+
+
+def cathetus(a: Expr) -> Expr:
+    """`sqrt(1 - a * a)`."""
+    return operate("sqrt", operate("-", number(1.0, a), square(a)))
+
+
+def angle(ct: Expr, args: tuple[Expr, ...], _: Expr) -> tuple[Expr | None, ...]:
+    """The derivative of `atan2(y, x)`."""
+    y, x = args
+    each = operate("/", ct, operate("+", square(x), square(y)))
+    return times(each, x), negated(times(each, y))
+
+
 DERIVATIVES: Mapping[str, Derivative | str] = {
     "+": lambda ct, args, out: (ct, ct),
     "-": lambda ct, args, out: (ct, negated(ct)),
@@ -138,6 +156,33 @@ DERIVATIVES: Mapping[str, Derivative | str] = {
     "cos": lambda ct, args, out: (negated(times(ct, operate("sin", args[0]))),),
     "tanh": lambda ct, args, out: (
         times(ct, operate("-", number(1.0, out), operate("*", out, out))),
+    ),
+    "asin": lambda ct, args, out: (operate("/", ct, cathetus(args[0])),),
+    "acos": lambda ct, args, out: (negated(operate("/", ct, cathetus(args[0]))),),
+    "atan": lambda ct, args, out: (
+        operate("/", ct, operate("+", square(args[0]), number(1.0, out))),
+    ),
+    "atan2": angle,
+    "sinh": lambda ct, args, out: (times(ct, operate("cosh", args[0])),),
+    "cosh": lambda ct, args, out: (times(ct, operate("sinh", args[0])),),
+    "asinh": lambda ct, args, out: (
+        operate("/", ct, operate("sqrt", operate("+", square(args[0]), number(1.0, out)))),
+    ),
+    "acosh": lambda ct, args, out: (
+        operate("/", ct, operate("sqrt", operate("-", square(args[0]), number(1.0, out)))),
+    ),
+    "atanh": lambda ct, args, out: (
+        operate("/", ct, operate("-", number(1.0, out), square(args[0]))),
+    ),
+    "erf": lambda ct, args, out: (
+        times(
+            ct,
+            operate(
+                "*",
+                number(2 / math.sqrt(math.pi), out),
+                operate("exp", negated(square(args[0]))),
+            ),
+        ),
     ),
     "pow": power,
     "select": selected,

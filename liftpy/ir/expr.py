@@ -12,7 +12,7 @@ names of bound variables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -96,21 +96,6 @@ class Expr:
     def __rmod__(self, other: Any) -> Expr:
         return self.scalar("%", other, self)
 
-    def __and__(self, other: Any) -> Expr:
-        return self.scalar("and", self, other)
-
-    def __rand__(self, other: Any) -> Expr:
-        return self.scalar("and", other, self)
-
-    def __or__(self, other: Any) -> Expr:
-        return self.scalar("or", self, other)
-
-    def __ror__(self, other: Any) -> Expr:
-        return self.scalar("or", other, self)
-
-    def __invert__(self) -> Expr:
-        return self.scalar("not", self)
-
     def __neg__(self) -> Expr:
         return self.scalar("neg", self)
 
@@ -140,6 +125,21 @@ class Expr:
 
     # operators that the embedded form defines
 
+    def __and__(self, other: Any) -> Expr:
+        raise NotImplementedError
+
+    def __rand__(self, other: Any) -> Expr:
+        raise NotImplementedError
+
+    def __or__(self, other: Any) -> Expr:
+        raise NotImplementedError
+
+    def __ror__(self, other: Any) -> Expr:
+        raise NotImplementedError
+
+    def __invert__(self) -> Expr:
+        raise NotImplementedError
+
     def __xor__(self, other: Any) -> Expr:
         raise NotImplementedError
 
@@ -161,7 +161,16 @@ class Expr:
     def __matmul__(self, other: Any) -> Any:
         raise NotImplementedError
 
-    def __rshift__(self, function: Callable[[Expr], Expr]) -> Expr:
+    def __lshift__(self, count: Any) -> Expr:
+        raise NotImplementedError
+
+    def __rlshift__(self, given: Any) -> Expr:
+        raise NotImplementedError
+
+    def __rshift__(self, function: Any) -> Expr:
+        raise NotImplementedError
+
+    def __rrshift__(self, given: Any) -> Expr:
         raise NotImplementedError
 
     def __len__(self) -> int:

@@ -17,6 +17,7 @@ from liftpy.ir.scalars import misfit, rounded, stored
 from liftpy.ir.types import (
     BOOL,
     FLOATS,
+    INTEGERS,
     SCALARS,
     STORAGE,
     OpenType,
@@ -31,12 +32,13 @@ from liftpy.ir.types import (
 class OperatorRecord:
     """What a scalar operator takes and returns, and how other languages write it.
 
-    `operands` says what it is applied to: numbers, floats, truth values, or any scalars. (The
-    condition of `select` is not counted among them.) If `truth`, the result is a truth value, else
-    a value of the operands' type. `reference` is the operator on Python numbers, which do not wrap
-    around; the numbers of the language do if they are integers and the operator `wraps`. `neutral`
-    is the right operand with which it changes nothing; on the left, only if it is `commutative`. If
-    it is `idempotent`, equal operands are the result.
+    `operands` says what it is applied to: numbers, floats, integers, truth values, or any scalars.
+    (The condition of `select` is not counted among them.) If `truth`, the result is a truth value,
+    else a value of the operands' type. `reference` is the operator on Python numbers, which do not
+    wrap around; the numbers of the language do if they are integers and the operator `wraps`.
+    `neutral` is the right operand with which it changes nothing; on the left, only if it is
+    `commutative`. It wraps around too: for unsigned integers, -1 is the largest number. If the
+    operator is `idempotent`, equal operands are the result.
 
     `zero` names the operands that have to be 0 for the result to be 0: any of them, all of them,
     the first one, or both values of `select`. (`0 / x` is 0 where it is a number.) The operator is
@@ -53,7 +55,7 @@ class OperatorRecord:
 
     name: str
     arity: int
-    operands: Literal["numbers", "floats", "bools", "scalars"]
+    operands: Literal["numbers", "floats", "integers", "bools", "scalars"]
     reference: Callable[..., Any]
     numpy: str = ""
     c: str = ""
@@ -136,11 +138,19 @@ def extremum(
 
 
 def of_floats(
-    name: str, reference: Callable[..., Any], cost: int, numpy: str = "", **fields: Any
+    name: str, reference: Callable[..., Any], cost: int, numpy: str | None = None, **fields: Any
 ) -> OperatorRecord:
     """A function of a float, which has the same name everywhere, or other ones in NumPy and C."""
     arity, c = fields.pop("arity", 1), fields.pop("c", name)
-    return OperatorRecord(name, arity, "floats", reference, numpy or name, c, cost=cost, **fields)
+    known = name if numpy is None else numpy
+    return OperatorRecord(name, arity, "floats", reference, known, c, cost=cost, **fields)
+
+
+def on_bits(
+    name: str, reference: Callable[..., Any], numpy: str, c: str, arity: int = 2, **fields: Any
+) -> OperatorRecord:
+    """An operator on the bits of integers."""
+    return OperatorRecord(name, arity, "integers", reference, numpy, c, **fields)
 
 
 def comparison(
@@ -211,10 +221,52 @@ OPERATORS = {
         of_floats("sin", math.sin, 16, zero="first"),
         of_floats("cos", lambda a: math.sin(a + math.pi / 2), 16),
         of_floats("tanh", lambda a: 1 - 2 / (math.e ** (2 * a) + 1), 16, zero="first"),
+        of_floats("asin", math.asin, 16, "arcsin", zero="first", finite=False),
+        of_floats("acos", math.acos, 16, "arccos", finite=False),
+        of_floats("atan", math.atan, 16, "arctan", zero="first"),
+        of_floats("atan2", math.atan2, 32, "arctan2", arity=2),
+        of_floats("sinh", math.sinh, 16, zero="first", finite=False),
+        of_floats("cosh", math.cosh, 16, finite=False),
+        of_floats("asinh", math.asinh, 16, "arcsinh", zero="first"),
+        of_floats("acosh", math.acosh, 16, "arccosh", finite=False),
+        of_floats("atanh", math.atanh, 16, "arctanh", zero="first", finite=False),
+        of_floats("erf", math.erf, 16, "", zero="first"),
         of_floats("pow", lambda a, b: a**b, 32, "power", arity=2, finite=False),
         of_floats("floor", lambda a: float(math.floor(a)), 1, zero="first"),
         of_floats("ceil", lambda a: -float(math.floor(-a)), 1, zero="first"),
         of_floats("round", lambda a: float(round(a)), 1, "rint", c="rint", zero="first"),
+        on_bits(
+            "bitAnd",
+            lambda a, b: a & b,
+            "bitwise_and",
+            "&",
+            neutral=-1,
+            commutative=True,
+            idempotent=True,
+            zero="any",
+        ),
+        on_bits(
+            "bitOr",
+            lambda a, b: a | b,
+            "bitwise_or",
+            "|",
+            neutral=0,
+            commutative=True,
+            idempotent=True,
+            zero="all",
+        ),
+        on_bits(
+            "bitXor",
+            lambda a, b: a ^ b,
+            "bitwise_xor",
+            "^",
+            neutral=0,
+            commutative=True,
+            zero="all",
+        ),
+        on_bits("bitNot", lambda a: ~a, "invert", "~", arity=1, wraps=True),
+        on_bits("shiftLeft", lambda a, b: a << b, "", "<<", neutral=0, wraps=True, zero="first"),
+        on_bits("shiftRight", lambda a, b: a >> b, "", ">>", neutral=0, zero="first"),
         comparison("<", lambda a, b: a < b, "less"),
         comparison("<=", lambda a, b: a <= b, "less_equal"),
         comparison("==", lambda a, b: a == b, "equal", "scalars"),
@@ -231,6 +283,8 @@ OPERATORS = {
         ),
     )
 }
+#: The operators that move the bits of their first operand by the second.
+SHIFTS = ("shiftLeft", "shiftRight")
 #: The operators on truth values.
 LOGICAL = frozenset(name for name, record in OPERATORS.items() if record.operands == "bools")
 #: The operators that compare two scalars.
@@ -269,6 +323,11 @@ def type_of_operator(op: str, args: tuple[Type, ...]) -> Type:
     if operator.operands == "floats" and values[0] not in FLOATS:
         floats = ", ".join(map(str, FLOATS))
         raise TypeRefused(f"`{op}` needs a float ({floats}), got {values[0]}: `f32(x)` converts")
+    if operator.operands == "integers" and values[0] not in INTEGERS:
+        integers = ", ".join(map(str, INTEGERS))
+        raise TypeRefused(
+            f"`{op}` needs an integer ({integers}), got {values[0]}: `i32(x)` converts"
+        )
     if operator.operands != "scalars" and (values[0] == BOOL) != truth:
         needed, suggestion = ("numbers", "`f32(x)` converts a bool")
         if truth:

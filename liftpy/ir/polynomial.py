@@ -18,11 +18,13 @@ from liftpy.ir.bounds import Bounds, of_product, scaled
 from liftpy.ir.lazy import lazy
 from liftpy.ir.provided import TRACE
 from liftpy.ir.size import Size, is_expression
-from liftpy.source.caller import compared_by_user
+from liftpy.source.caller import compared_by_user, refusal
 
 Monomial: TypeAlias = tuple[tuple["Atom", int], ...]
 Terms: TypeAlias = dict[Monomial, int]
 
+#: The most products of terms that are computed to multiply two polynomials.
+MOST_PRODUCTS = 1 << 16
 #: One word in its own parentheses: `(n)//(2)` is shown as `n//2`.
 ALONE = re.compile(r"(?<!\w)\((\w+)\)")
 
@@ -188,6 +190,12 @@ class Polynomial(Size):
         if isinstance(other, Polynomial):
             if (number := other.constant) is not None:
                 return self * number
+            if len(self.terms) * len(other.terms) > MOST_PRODUCTS:
+                raise refusal(
+                    f"a product has too many terms: {len(self.terms)} times {len(other.terms)}",
+                    f"at most {MOST_PRODUCTS} products of terms are computed",
+                    "name a part of the product as a size of its own",
+                )
             return self.__class__(multiplied(self.terms, other.terms))
         return self.combined("*", operator.mul, other)
 

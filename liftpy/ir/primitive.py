@@ -225,6 +225,10 @@ class ScalarOp(Primitive):
     on floats. On integers, `a / 0` is 0, so `a % 0` is `a`. A conversion from a float to an integer
     drops the fraction and clamps to the range of the type; NaN becomes 0. A conversion from an
     integer to a smaller one wraps around. `bool(a)` is `a != 0`, and true converts to 1.
+
+    `bitAnd`, `bitOr`, `bitXor` and `bitNot` combine the bits of integers in two's complement.
+    `shiftLeft(a, n)` is `a * 2^n`, which wraps around, and `shiftRight(a, n)` is `a / 2^n` rounded
+    down. `n` is taken modulo the number of bits of its type.
     """
 
     name: ClassVar[str] = "operator"

@@ -133,7 +133,7 @@ def show(value: Value, *, inside: bool = False) -> str:
             return f"subgroup({op}, {show(inner)})"
         case SubgroupsReduce(op, cell):
             return f"subgroups({op}, {cell.memory.name})"
-        case Operate(op, (left, right)) if not op.isalpha():
+        case Operate(op, (left, right)) if not op[0].isalpha():
             text = f"{show(left, inside=True)} {op} {show(right, inside=True)}"
         case Operate(op, args):
             return f"{op}({', '.join(map(show, args))})"

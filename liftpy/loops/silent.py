@@ -26,12 +26,14 @@ def neutral(op: str, t: ScalarType) -> float | None:
     """The neutral right operand of an operator on a type; None if there is none."""
     record = OPERATORS.get(op)
     value = None if record is None else record.neutral
-    if value is None or t in FLOATS or math.isfinite(value):
+    if value is None or t in FLOATS:
         return value
     if t not in INTEGERS:
-        return None
+        return value if math.isfinite(value) else None
     low, high = integer_range(t)
-    return low if value < 0 else high
+    if math.isinf(value):
+        return low if value < 0 else high
+    return (int(value) - low) % (high - low + 1) + low
 
 
 #: A set in insertion order.

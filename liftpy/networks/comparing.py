@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from liftpy.errors import LiftError
-from liftpy.ir.types import FLOATS, ScalarType
+from liftpy.ir.types import BOOL, FLOATS, ScalarType
 from liftpy.networks.executing import Array
-from liftpy.networks.graph import Graph
+from liftpy.networks.graph import SCALAR_OF, Graph
 
 TOLERANCES = {"f16": 4e-3, "f32": 1e-4, "f64": 1e-10}
 """The largest difference of results, relative to the largest absolute value of the tensor."""
@@ -45,11 +45,17 @@ def compared(
     wanted: Mapping[str, Array],
     tolerance: float | None = None,
 ) -> dict[str, float]:
-    """The largest error of each output. LiftError if one exceeds the tolerance of its type."""
+    """The largest error of each output. LiftError if one exceeds the tolerance of its type.
+
+    An output whose type or shape the graph does not know is of a node on the host; arrays of types
+    that the language does not have, such as strings, have to be equal.
+    """
     errors: dict[str, float] = {}
     for name, array in wanted.items():
-        t = graph.tensors[name].type
-        errors[name] = float(errors_of(t, found[name], array).max())
+        tensor, own = graph.tensors.get(name), np.asarray(found[name])
+        t = tensor.type if tensor is not None else SCALAR_OF.get(own.dtype, BOOL)
+        fits = own.shape == array.shape and own.dtype == array.dtype
+        errors[name] = float(errors_of(t, own, array).max(initial=0.0)) if fits else np.inf
         allowed = tolerance_of(t, tolerance)
         if not errors[name] <= allowed:
             raise LiftError(

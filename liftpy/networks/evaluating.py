@@ -29,15 +29,22 @@ def by_reference(graph: Graph, operation: Operation, held: Mapping[str, Array]) 
         opsets = {**opsets, "": 15}
         for attribute in [a for a in node.attribute if a.name == "spatial"]:
             node.attribute.remove(attribute)
-    tensors = {**graph.inside, **graph.tensors}
-    given = {
-        n: tensors[n].declared(held[n]) if n in tensors else held[n] for n in operation.reads if n
-    }
-    found = library.reference_results(node, opsets, given)
+    found = library.reference_results(node, opsets, declared_inputs(graph, operation, held))
     results = [np.asarray(part) for part in found if part is not None]
     if not operation.channels_last:
         return results
+    tensors = {**graph.inside, **graph.tensors}
     return [tensors[n].stored(r) for n, r in zip(operation.outputs, results, strict=True)]
+
+
+def declared_inputs(
+    graph: Graph, operation: Operation, held: Mapping[str, Array]
+) -> dict[str, Array]:
+    """The arrays that a node reads, with axes ordered as the model declares them."""
+    tensors = {**graph.inside, **graph.tensors}
+    return {
+        n: tensors[n].declared(held[n]) if n in tensors else held[n] for n in operation.reads if n
+    }
 
 
 # --- comparison -----------------------------------------------------------------------------------

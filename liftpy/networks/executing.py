@@ -71,13 +71,14 @@ def given_inputs(
     return found
 
 
-def check_programs(graph: Graph) -> None:
-    """NetworkRefused if operations have no program."""
+def check_programs(
+    graph: Graph, consequence: str = "with reference=True, the host computes them"
+) -> None:
+    """NetworkRefused if operations have no program; it ends with the consequence."""
     if graph.unsupported:
         raise NetworkRefused(
             f"{graph.name} has {plural(len(graph.unsupported), 'node')} without a program:\n"
-            f"{listed(graph.unsupported)}\n  with reference=True, ONNX's reference evaluator "
-            "computes them",
+            f"{listed(graph.unsupported)}\n  {consequence}",
             graph.unsupported,
         )
 
@@ -112,10 +113,13 @@ def execute(
 
 
 def random_arrays(graph: Graph, seed: int = 0) -> dict[str, Array]:
-    """Random numbers for all inputs: normally distributed floats, and integers of 0 and 1."""
+    """Random numbers for all inputs: normally distributed floats, and integers of 0 and 1.
+
+    There are none for inputs of a type that the language does not have.
+    """
     rng = np.random.default_rng(seed)
     found: dict[str, Array] = {}
-    for name in graph.inputs:
+    for name in (name for name in graph.inputs if name in graph.tensors):
         tensor = graph.tensors[name]
         t = np.dtype(DTYPES[tensor.type.name])
         made = rng.standard_normal(tensor.shape)

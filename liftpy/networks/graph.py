@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.ir.program import Program
-from liftpy.ir.types import SCALAR_BYTES, ScalarType
+from liftpy.ir.types import SCALAR_BYTES, SCALARS, STORAGE, ScalarType
+from liftpy.semantics.operations import DTYPES
+
+SCALAR_OF = {
+    np.dtype(number): SCALARS[name]
+    for name, number in DTYPES.items()
+    if SCALARS[name] not in STORAGE
+}
+"""The types of tensors by NumPy's types."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,11 @@ class Graph:
     def unsupported(self) -> tuple[Unsupported, ...]:
         """The nodes without a program."""
         return tuple(o.unsupported for o in self.operations if o.unsupported is not None)
+
+    @property
+    def computed(self) -> tuple[Operation, ...]:
+        """The operations that have a program."""
+        return tuple(o for o in self.operations if o.program is not None)
 
     @cached_property
     def programs(self) -> tuple[Program, ...]:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from liftpy.constraints.device import Device
 from liftpy.errors import NetworkRefused, UnknownName, plural
 from liftpy.explore.exploring import SAMPLES
-from liftpy.explore.optional import needing
 from liftpy.language.entry import entry
 from liftpy.networks.campaigns import NetworkCampaign, Turn, explore_network
-from liftpy.networks.executing import Reference, by_meaning, execute
+from liftpy.networks.executing import by_meaning, execute
 from liftpy.networks.graph import Graph, Operation, Unsupported, listed
+from liftpy.networks.host_nodes import by_onnx, host_nodes, reference_evaluator
 from liftpy.networks.layout import layout_of
 from liftpy.networks.options import Measured, firsts
 from liftpy.networks.plan import Plan, alignment_of, plan_of
@@ -128,9 +128,11 @@ class Network:
     ) -> dict[str, NDArray[Any]]:
         """All outputs by name, computed on a device.
 
-        Each distinct program is compiled once, as its first candidate, with the tensors in one
-        arena (`plan` chooses among measured candidates). Kernels and constants stay on the device
-        until `close`.
+        With `reference`, nodes that have no program are computed on the host, by ONNX Runtime if it
+        is installed, otherwise by ONNX's reference evaluator; without it, they are refused. Each
+        distinct program is compiled once, as its first candidate, with the tensors in one arena
+        (`plan` chooses among measured candidates). Kernels and constants stay on the device until
+        `close`.
         """
         target = device if isinstance(device, Device) else find_device(device)
         key = target.fingerprint, target.ordinal, reference
@@ -140,8 +142,8 @@ class Network:
             kept = [o for o in self if o.program is not None and o.name not in unmoved]
             modules = {o.name: options(o)[0].module for o in kept}
             layout = layout_of(self.graph, modules, alignment)
-            evaluator = reference_evaluator() if reference else None
-            self._runners[key] = Runner(self.graph, modules, layout, target, evaluator)
+            hosted = host_nodes(self.graph) if reference else None
+            self._runners[key] = Runner(self.graph, modules, layout, target, hosted)
         return self._runners[key].run(inputs)
 
     @entry("net.plan")
@@ -157,6 +159,8 @@ class Network:
 
         `db` are campaigns of the network's programs, whose measured candidates are chosen from: a
         file, a folder, or several of these. A program without a campaign has its first candidate.
+        The plan computes nodes that have no program on the host, as `run` does with `reference`;
+        the predicted time does not contain them.
         With `choose_orders`, the plan chooses for each tensor whether images are stored as the
         model declares them or with channels last; the network must have the declared order.
         ConstraintRefused if no plan is within the limit, TypeRefused if an argument has the wrong
@@ -208,16 +212,6 @@ class Network:
         for runner in self._runners.values():
             runner.close()
         self._runners.clear()
-
-
-def reference_evaluator() -> Reference:
-    """ONNX's reference evaluator, for operations without a program."""
-    return by_onnx("evaluating").by_reference
-
-
-def by_onnx(module: str) -> Any:
-    """A module of this package that needs the library `onnx`."""
-    return needing("onnx", "onnx", f"liftpy.networks.{module}", "an ONNX model")
 
 
 def network(

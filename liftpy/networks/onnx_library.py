@@ -21,11 +21,11 @@ from onnx.backend.base import Backend, BackendRep
 
 from liftpy.errors import MemoryRefused, NetworkRefused, a_few
 from liftpy.files.reading import opened
-from liftpy.ir.types import SCALARS, STORAGE, ScalarType
+from liftpy.ir.types import ScalarType
 from liftpy.memory import available
+from liftpy.networks.graph import SCALAR_OF
 from liftpy.networks.onnx_parts import nodes_of, tensors_of
 from liftpy.networks.operators.node import Shape
-from liftpy.semantics.operations import DTYPES
 
 __all__ = ["Backend", "BackendRep", "Model", "NodeProto", "TypeProto"]
 
@@ -38,13 +38,6 @@ DOMAINS = ("", "ai.onnx")
 
 OLDEST, NEWEST = 6, defs.onnx_opset_version()
 """The opsets that are read. Before 11, operators whose attributes became inputs are read too."""
-
-SCALAR_OF = {
-    np.dtype(number): SCALARS[name]
-    for name, number in DTYPES.items()
-    if SCALARS[name] not in STORAGE
-}
-"""The scalar types of the language by NumPy's types."""
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from liftpy.language.entry import entry
 from liftpy.networks.comparing import compared
 from liftpy.networks.executing import Array, by_meaning, execute, random_arrays
 from liftpy.networks.graph import Graph
+from liftpy.networks.host_nodes import host_nodes
 from liftpy.networks.layout import Layout, constant_bytes, layout_of
 from liftpy.networks.options import Option, Options, firsts
 from liftpy.networks.plan_file import PlanData, PlannedCandidate, decoded, encoded, total_ns
@@ -88,7 +89,10 @@ class Plan:
 
     @property
     def predicted_ns(self) -> int | None:
-        """The sum of the measured times of all kernels; None if an operation was not measured."""
+        """The sum of the measured times of all kernels; None if an operation was not measured.
+
+        Nodes that have no program are computed on the host, and their time is not known.
+        """
         return self.point.time_ns
 
     @property
@@ -123,7 +127,9 @@ class Plan:
     def runner(self) -> Runner:
         """What runs the plan: device memory, uploaded constants and built kernels, made once."""
         if self._runner is None:
-            self._runner = Runner(self.graph, self.modules, self.layout, self.device)
+            self._runner = Runner(
+                self.graph, self.modules, self.layout, self.device, host_nodes(self.graph)
+            )
         return self._runner
 
     @property
@@ -177,9 +183,10 @@ class Plan:
 
         Errors are relative to the largest value of the output. The run is one with `poison`.
         Raises LiftError if an error exceeds the tolerance, which depends on the type by default.
+        Nodes without a program are computed as in a run.
         """
         found = self.run(inputs, poison=True)
-        wanted = execute(self.graph, inputs, by_meaning)
+        wanted = execute(self.graph, inputs, by_meaning, host_nodes(self.graph))
         return compared(self.graph, found, wanted, tolerance)
 
     def profile(
@@ -202,9 +209,8 @@ class Plan:
         """The same candidates with a layout and times of this device, or of another one."""
         target = self.device if device is None else device
         alignment = alignment_of(target)
-        kept = [
-            o for o in self.graph.operations if o.name not in sharing(self.graph, alignment).unmoved
-        ]
+        unmoved = sharing(self.graph, alignment).unmoved
+        kept = [o for o in self.graph.computed if o.name not in unmoved]
         first = firsts(target)  # for operations that need kernels only with this alignment
         modules: dict[str, Module] = {}
         choices: dict[str, PlannedCandidate] = {}
@@ -265,7 +271,10 @@ class Plan:
 
 def fixed_parts(graph: Graph) -> Any:
     """All that decides a plan of a graph: everything but the order and the values of constants."""
-    operations = {o.name: (o.program, o.inputs, o.outputs) for o in graph.operations}
+    operations = {
+        o.name: (o.program, o.inputs, o.outputs, o.node if o.program is None else b"")
+        for o in graph.operations
+    }
     tensors = {
         name: (t.type, t.shape, t.producer, t.value is None, t.result)
         for name, t in graph.tensors.items()

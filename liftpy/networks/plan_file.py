@@ -8,11 +8,13 @@
     the constants, one after another, each in C order
 
 The file holds expressions and assignments, from which kernels are derived when it is loaded; it
-holds no code. Their checksums are compared with those in the file.
+holds no code. Their checksums are compared with those in the file. Of a node without a program, it
+holds ONNX's own encoding, in base64, as it does of constants that only such nodes read.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import math
@@ -32,7 +34,7 @@ from pydantic import (
 )
 
 from liftpy.constraints.device import Device
-from liftpy.errors import LiftError, StoreRefused
+from liftpy.errors import InternalError, LiftError, StoreRefused
 from liftpy.explore.space.candidate import program_text
 from liftpy.explore.space.settings import Settings
 from liftpy.files.reading import opened
@@ -40,13 +42,15 @@ from liftpy.ir.program import Program
 from liftpy.ir.types import SCALARS, STORAGE
 from liftpy.language.text.program import parse
 from liftpy.memory import available
-from liftpy.networks.graph import Graph, Operation, Tensor
+from liftpy.networks.graph import Graph, Operation, Tensor, Unsupported
+from liftpy.networks.host_nodes import by_onnx
 from liftpy.networks.layout import Layout
 from liftpy.networks.planning import Point
 from liftpy.opencl.arguments import DTYPES
 
 MAGIC = b"LIFTPLAN"
-FORMAT = 2
+FORMAT = 3
+READABLE = (2, 3)  # plans of format 2 have no operations on the host
 HEADER = len(MAGIC) + 4 + 32 + 8
 
 Name = Annotated[str, StringConstraints(max_length=4096)]
@@ -116,15 +120,27 @@ class TensorFields(_Strict):
     constant: Natural | None = None
 
 
+class HostFields(_Strict):
+    """A node without a program, which the host computes: the node in ONNX's encoding, and why."""
+
+    node: LongText
+    reads: Annotated[list[Name], Field(max_length=1 << 16)]
+    writes: Annotated[list[Name], Field(max_length=1 << 16)]
+    operator: Name
+    attribute: Name
+    reason: LongText
+
+
 class OperationFields(_Strict):
     """An operation: its program by number, its candidate, and the names of its tensors.
 
-    An operation without kernels has no `skeleton`, no `time_ns` and no `kernels`.
+    An operation without kernels has no `skeleton`, no `time_ns` and no `kernels`. One that the host
+    computes has no `program` either.
     """
 
     name: Name
     operator: Name
-    program: Natural
+    program: Natural | None
     inputs: Annotated[list[Name], Field(max_length=1 << 16)]
     outputs: Annotated[list[Name], Field(max_length=1 << 16)]
     skeleton: LongText | None
@@ -132,6 +148,7 @@ class OperationFields(_Strict):
     time_ns: Nanoseconds | None
     kernels: Hash | None
     scratch: Natural | None
+    host: HostFields | None = None
 
 
 class PointFields(_Strict):
@@ -158,6 +175,8 @@ class PlanFields(_Strict):
     alignment: Annotated[int, Field(ge=1, le=1 << 20)]
     point: PointFields
     front: Annotated[list[PointFields], Field(max_length=1 << 12)]
+    opsets: dict[Name, Natural] = Field(default_factory=dict[str, int])
+    foreign: dict[Name, str] = Field(default_factory=dict[str, str])
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -168,7 +187,8 @@ def encoded(plan: PlanData) -> bytes:
     graph, layout = plan.graph, plan.layout
     numbers = {id(program): k for k, program in enumerate(graph.programs)}
     used = {n for o in graph.operations for n in (*o.inputs, *o.outputs)}
-    used |= {*graph.inputs, *graph.outputs}
+    used = (used | {*graph.inputs, *graph.outputs}) & graph.tensors.keys()
+    foreign = {n for o in graph.operations if o.program is None for n in o.reads}
     parts: list[bytes] = []
     tensors: list[dict[str, Any]] = []
     at = 0
@@ -190,11 +210,12 @@ def encoded(plan: PlanData) -> bytes:
             {
                 "name": o.name,
                 "operator": o.operator,
-                "program": numbers[id(o.program)],
+                "program": None if o.program is None else numbers[id(o.program)],
                 "inputs": list(o.inputs),
                 "outputs": list(o.outputs),
                 **_candidate(plan.choices.get(o.name)),
                 "scratch": layout.scratch.get(o.name),
+                "host": _host(graph, o),
             }
             for o in graph.operations
         ],
@@ -204,10 +225,37 @@ def encoded(plan: PlanData) -> bytes:
         "alignment": layout.alignment,
         "point": _point(plan.point),
         "front": [_point(point) for point in plan.front],
+        "opsets": dict(graph.opsets),
+        "foreign": {
+            n: base64.b64encode(by_onnx("onnx_stored").encoded_array(array)).decode()
+            for n, array in graph.foreign.items()
+            if n in foreign
+        },
     }
     text = json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
     rest = b"".join([len(text).to_bytes(8, "little"), text, *parts])
     return b"".join([MAGIC, FORMAT.to_bytes(4, "little"), hashlib.sha256(rest).digest(), rest])
+
+
+def _host(graph: Graph, operation: Operation) -> dict[str, Any] | None:
+    """The fields of a node that the host computes; null for an operation with a program."""
+    why = operation.unsupported
+    if operation.program is not None or why is None:
+        return None
+    tensors = [graph.tensors[n] for n in operation.reads if n in graph.tensors]
+    if moved := [t.name for t in tensors if t.order]:
+        raise InternalError(
+            f"{graph.name}: {operation.name} has no program, and reads {moved[0]}, whose axes are "
+            "not stored as declared"
+        )
+    return {
+        "node": base64.b64encode(operation.node).decode(),
+        "reads": list(operation.reads),
+        "writes": list(operation.writes),
+        "operator": why.operator,
+        "attribute": why.attribute,
+        "reason": why.reason,
+    }
 
 
 def _candidate(choice: PlannedCandidate | None) -> dict[str, Any]:
@@ -259,8 +307,11 @@ def _parts(path: Path) -> tuple[PlanFields, bytes]:
     if data[: len(MAGIC)] != MAGIC or len(data) < HEADER:
         raise StoreRefused(f"{path} is not a plan: `liftpy plan MODEL -o {path}` makes one")
     version = int.from_bytes(data[8:12], "little")
-    if version != FORMAT:
-        raise StoreRefused(f"{path} has format {version} of plans, and this liftpy reads {FORMAT}")
+    if version not in READABLE:
+        raise StoreRefused(
+            f"{path} has format {version} of plans, and this liftpy reads "
+            f"{' and '.join(map(str, READABLE))}"
+        )
     if hashlib.sha256(data[44:]).digest() != data[12:44]:
         raise StoreRefused(f"{path} is damaged: it does not match its checksum")
     length = int.from_bytes(data[44:HEADER], "little")
@@ -295,18 +346,34 @@ def _graph(path: Path, fields: PlanFields, constants: bytes) -> Graph:
         )
         for t in fields.tensors
     }
-    operations = tuple(
-        Operation(
-            o.name, o.operator, tuple(o.inputs), tuple(o.outputs), _at(programs, o.program), b"",
-            tuple(o.inputs), tuple(o.outputs),
-        )
-        for o in fields.operations
-    )  # fmt: skip
+    operations = tuple(_operation(o, programs) for o in fields.operations)
+    foreign = {
+        n: by_onnx("onnx_stored").decoded_array(n, base64.b64decode(data, validate=True))
+        for n, data in fields.foreign.items()
+    }
     graph = Graph(
-        fields.network, operations, tensors, {}, tuple(fields.inputs), tuple(fields.outputs), {}, {}
-    )
+        fields.network, operations, tensors, foreign, tuple(fields.inputs), tuple(fields.outputs),
+        {}, fields.opsets,
+    )  # fmt: skip
     _check_order(graph)
     return graph
+
+
+def _operation(o: OperationFields, programs: list[Program]) -> Operation:
+    """An operation; ValueError unless it has either a program or a node for the host."""
+    inputs, outputs = tuple(o.inputs), tuple(o.outputs)
+    if o.program is not None and o.host is None:
+        program = _at(programs, o.program)
+        return Operation(o.name, o.operator, inputs, outputs, program, b"", inputs, outputs)
+    if o.host is None or o.program is not None or o.skeleton is not None:
+        raise ValueError(f"{o.name} has neither or both of a program and a node for the host")
+    reads, writes = tuple(o.host.reads), tuple(o.host.writes)
+    if (*filter(None, reads),) != inputs or (*filter(None, writes),) != outputs:
+        raise ValueError(f"{o.name} and its node read or write different tensors")
+    why = Unsupported(o.name, o.host.operator, o.host.attribute, o.host.reason)
+    node = base64.b64decode(o.host.node, validate=True)
+    by_onnx("onnx_stored").check_node(o.name, node)
+    return Operation(o.name, o.operator, inputs, outputs, None, node, reads, writes, why)
 
 
 def _program(path: Path, text: str) -> Program:
@@ -337,18 +404,21 @@ def _check_order(graph: Graph) -> None:
     """ValueError unless each operation reads what is there, by the types of its program."""
     if len({o.name for o in graph.operations}) < len(graph.operations):
         raise ValueError("two operations have one name")
-    known = {*graph.inputs} | {n for n, t in graph.tensors.items() if t.value is not None}
+    known = {*graph.inputs} | graph.constants.keys()
+    on_host = {n for o in graph.operations if o.program is None for n in (*o.inputs, *o.outputs)}
     for name in (*graph.inputs, *graph.outputs):
-        if name not in graph.tensors:
+        if name not in graph.tensors and name not in on_host:
             raise ValueError(f"it has no tensor {name}")
     for o in graph.operations:
-        if o.program is None or not known >= {*o.inputs}:
+        if not known >= {*o.inputs}:
             raise ValueError(f"{o.name} reads a tensor that is not written before")
-        if missing := {*o.outputs} - graph.tensors.keys() or known & {*o.outputs}:
-            raise ValueError(f"{o.name} cannot write {', '.join(sorted(missing))}")
+        if o.program is not None and (missing := {*o.inputs, *o.outputs} - graph.tensors.keys()):
+            raise ValueError(f"it has no tensor {min(missing)}")
+        if again := known & {*o.outputs}:
+            raise ValueError(f"{o.name} cannot write {', '.join(sorted(again))}")
         if len({*o.outputs}) < len(o.outputs):
             raise ValueError(f"{o.name} writes a tensor twice")
-        if len(o.program.params) != len(o.inputs):
+        if o.program is not None and len(o.program.params) != len(o.inputs):
             raise ValueError(f"{o.name} has {len(o.inputs)} inputs, its program another number")
         known |= {*o.outputs}
     if not known >= {*graph.outputs}:
@@ -371,7 +441,9 @@ def _layout(fields: PlanFields) -> Layout:
         fields.point.bound,
         fields.point.proved,
         fields.alignment,
-        frozenset(o.name for o in fields.operations if o.skeleton is None),
+        frozenset(
+            o.name for o in fields.operations if o.skeleton is None and o.program is not None
+        ),
     )
 
 

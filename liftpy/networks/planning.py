@@ -12,7 +12,6 @@ from liftpy.explore.measure.pareto import front
 from liftpy.explore.optional import needing
 from liftpy.networks.arena import Block, aligned
 from liftpy.networks.costs import Costs
-from liftpy.networks.executing import check_programs
 from liftpy.networks.graph import Graph
 from liftpy.networks.layout import (
     Layout,
@@ -57,7 +56,7 @@ class Point:
 class Planned:
     """The options that were chosen for a graph in its order, their layout, and the front.
 
-    Operations without kernels (`layout.unmoved`) have no option.
+    Operations without kernels (`layout.unmoved`, or without a program) have no option.
     """
 
     graph: Graph
@@ -83,11 +82,11 @@ def planned(
 ) -> Planned:
     """The fastest plan within a limit of device memory in bytes, and the front.
 
-    NetworkRefused if operations have no program; ConstraintRefused if no plan is within the limit.
+    Operations without a program have no option, and no time. ConstraintRefused if no plan is within
+    the limit.
     """
-    check_programs(graph)
     shared = sharing(graph, alignment)
-    found = {o.name: options(o) for o in graph.operations if o.name not in shared.unmoved}
+    found = {o.name: options(o) for o in graph.computed if o.name not in shared.unmoved}
     scratch = [
         min((footprint(one.module, alignment).scratch for one in found.get(o.name, ())), default=0)
         for o in graph.operations

@@ -55,7 +55,8 @@ class OperationTime:
     `bytes` are those of the arrays that the operation reads and writes, constants included, each
     counted once. `flops` are the arithmetic operations of its program as written. A candidate may
     move more bytes and execute fewer operations. `live_bytes` are the bytes of the arena in use
-    while it runs.
+    while it runs. `on_host`: it has no program, so `flops` is 0; its time is by the host's clock,
+    copies included.
     """
 
     operation: str
@@ -66,6 +67,7 @@ class OperationTime:
     bytes: int
     flops: int
     live_bytes: int
+    on_host: bool = False
 
     @property
     def byte_rate(self) -> float:
@@ -97,7 +99,7 @@ class OperationTime:
 
 @dataclass(frozen=True)
 class Profile:
-    """The times of a plan: a row for each operation with kernels, in order.
+    """The times of a plan: a row for each operation with kernels or on the host, in order.
 
     `time_ns` is the sum of the rows and `predicted_ns` that of the plan's own times, if all were
     measured; `host_ns` is the median time of a run on the host, without copies. `last` are the
@@ -132,9 +134,9 @@ def profiled(
 ) -> Profile:
     """The profile of repeated runs; `predicted` are the times of the plan by operation."""
     live = live_bytes(graph, layout, modules)
-    own = [o for o in graph.operations if o.name in modules]
-    kernels = [one.kernels for one in times]
-    medians = {o.name: round(statistics.median(sum(k[o.name]) for k in kernels)) for o in own}
+    own = [o for o in graph.operations if o.name in modules or o.program is None]
+    each = [{n: sum(k) for n, k in one.kernels.items()} | dict(one.hosted) for one in times]
+    medians = {o.name: round(statistics.median(one[o.name] for one in each)) for o in own}
     total = sum(medians.values())
     rows = tuple(
         OperationTime(
@@ -142,14 +144,15 @@ def profiled(
             o.operator,
             medians[o.name],
             medians[o.name] / max(1, total),
-            predicted[o.name],
-            moved_bytes(graph, o, modules[o.name]),
+            predicted.get(o.name),
+            moved_bytes(graph, o, modules.get(o.name)),
             0 if o.program is None else operations(o.program),
             live[o.name],
+            o.program is None,
         )
         for o in own
     )
-    known = [predicted[o.name] for o in own]
+    known = [predicted.get(o.name) for o in own]
     every = [t for t in known if t is not None]
     return Profile(
         rows,
@@ -161,11 +164,14 @@ def profiled(
     )
 
 
-def moved_bytes(graph: Graph, operation: Operation, module: Module) -> int:
-    """The bytes of the arrays that a run of an operation reads and writes, each once."""
-    tensors = {*operation.inputs, *operation.outputs}
+def moved_bytes(graph: Graph, operation: Operation, module: Module | None) -> int:
+    """The bytes of the arrays that a run of an operation reads and writes, each once.
+
+    Without kernels, only the arrays that the device has are counted, as they are copied.
+    """
+    tensors = {*operation.inputs, *operation.outputs} & graph.tensors.keys()
     arrays = [graph.tensors[n] for n in tensors]
-    constants = constant_items(graph, [(operation, module)])
+    constants = constant_items(graph, [(operation, module)]) if module is not None else {}
     return sum(t.bytes for t in arrays if t.value is None) + sum(constants.values())
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import RLock
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 
 from liftpy.constraints.device import Device
+from liftpy.errors import NetworkRefused
 from liftpy.networks.executing import Array, Reference, check_programs, given_inputs
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.layout import Layout
@@ -37,12 +39,15 @@ from liftpy.opencl.session import Session
 class Times:
     """Nanoseconds of a run: of each kernel, and of the whole on the host, without copies.
 
-    `spans` are the start and end of each kernel by operation, by the clock `clock`.
+    `spans` are the start and end of each kernel by operation, by the clock `clock`. `hosted` are
+    the times of operations without a program, with the copies of what they read and write; they are
+    part of `host_ns`.
     """
 
     spans: Mapping[str, Sequence[tuple[int, int]]]
     host_ns: int
     clock: Clock = "device"
+    hosted: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def kernels(self) -> Mapping[str, Sequence[int]]:
@@ -64,7 +69,8 @@ class Runner:
     """A network ready to run: memory is allocated, constants are uploaded and kernels built.
 
     `modules` are the kernels of operations by name. An operation in `layout.unmoved` has none, and
-    neither has one without a program, which `reference` computes on the host.
+    neither has one without a program, which `reference` computes on the host. NetworkRefused if it
+    is None and there are such operations.
     """
 
     def __init__(
@@ -137,6 +143,7 @@ class Runner:
     def _launched(self, host: dict[str, Any], *, poison: bool, on_device: bool) -> dict[str, Any]:
         """The outputs, after everything has run."""
         spans: dict[str, Sequence[tuple[int, int]]] = {}
+        hosted: dict[str, int] = {}
         taken = 0
         for group in self._groups(apart=poison):
             armed = [(call, part) for call, part in group if part is not None]
@@ -147,8 +154,10 @@ class Runner:
             spans |= {call.operation.name: own for (call, _), own in zip(armed, found, strict=True)}
             taken += host_ns
             for call in (call for call, part in group if part is None):
+                start = perf_counter_ns()
                 self._on_host(call.operation, host)
-        self.times = Times(spans, taken, self._session.opened.clock)
+                hosted[call.operation.name] = perf_counter_ns() - start
+        self.times = Times(spans, taken + sum(hosted.values()), self._session.opened.clock, hosted)
         result = self._on_device if on_device else self._result
         return {name: result(name, host) for name in self.graph.outputs}
 
@@ -164,7 +173,8 @@ class Runner:
                 self.run(inputs)
                 times = self.times
             kernels = times.kernels
-            self._device.check(parts, [kernels[name] for name in names], times.host_ns)
+            launched = times.host_ns - sum(times.hosted.values())
+            self._device.check(parts, [kernels[name] for name in names], launched)
             found.append(times)
         return found[warmup:]
 
@@ -230,9 +240,21 @@ class Runner:
         if self._reference is not None:
             found = self._reference(self.graph, operation, host)
             for name, array in zip(operation.outputs, found, strict=True):
-                host[name] = array
+                fits = name not in self.graph.tensors
+                host[name] = array if fits else self._fitting(name, array, operation)
                 if name in self._tensors:
-                    self._device.write(self._tensors[name], np.ascontiguousarray(array))
+                    self._device.write(self._tensors[name], host[name])
+
+    def _fitting(self, name: str, array: Array, operation: Operation) -> Array:
+        """A result of the host, contiguous; NetworkRefused if the tensor has another type."""
+        tensor = self.graph.tensors[name]
+        wanted = np.dtype(DTYPES[tensor.type.name])
+        if array.shape != tensor.shape or array.dtype != wanted:
+            raise NetworkRefused(
+                f"{operation.name} ({operation.operator}): {name} is {array.dtype} of shape "
+                f"{array.shape}, and the model declares {wanted} of shape {tensor.shape}"
+            )
+        return np.ascontiguousarray(array)
 
     def _keeps(self, value: object) -> bool:
         """Whether an input is used in place: on the device, unless the host computes something."""

@@ -28,7 +28,7 @@ def verified(data: PlanData, modules: Mapping[str, Module]) -> str | None:
 
 def _misfit(graph: Graph, modules: Mapping[str, Module]) -> str | None:
     """An array of an operation whose shape, type or role is not that of its tensor."""
-    for o in graph.operations:
+    for o in graph.computed:
         tensors = (*o.inputs, *o.outputs)
         arrays = _arrays(o, modules.get(o.name))
         if len(arrays) != len(tensors):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from liftpy.errors import TypeRefused
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Param
+from liftpy.ir.operators import OPERATORS
 from liftpy.ir.place import asker
 from liftpy.ir.types import (
     EXTENSIONS,
@@ -42,8 +43,7 @@ for goto if int long
 register return short signed sizeof static struct switch typedef union unsigned void volatile while
 inline restrict bool half kernel global local private constant read_only write_only read_write
 image2d_t image3d_t sampler_t event_t size_t ptrdiff_t uchar ushort uint ulong get_global_id
-get_local_id get_group_id barrier select fma mad min max fmin fmax fmod exp sqrt fabs abs log
-sin cos tanh pow floor ceil rint
+get_local_id get_group_id barrier select fma mad min max abs
 """
 #: Names that no buffer may have: those that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(
@@ -52,7 +52,7 @@ TAKEN = re.compile(
     r"|(read|stored|load|store)_\w+_\d+|(arm_)?dot(_[iu]8_[iu]8)?|sub_?groups?_\w*"
 )
 #: Other names that no buffer may have: keywords, types and functions of OpenCL C.
-RESERVED = frozenset(WORDS.split())
+RESERVED = frozenset(WORDS.split()) | {o.c for o in OPERATORS.values() if o.c.isidentifier()}
 UNROLLED = (MapSeqUnroll, ReduceSeqUnroll)
 
 

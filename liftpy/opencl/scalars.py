@@ -2,7 +2,8 @@
 
 A truth value is 0 or 1: an `int` in a scalar expression, a `uchar` in memory and in vectors.
 `ir.primitive.ScalarOp` decides what C leaves open: integers are added and multiplied as unsigned
-numbers, which wrap around, and divided by a helper unless the divisor is a harmless constant.
+numbers, which wrap around, and divided by a helper unless the divisor is a harmless constant. The
+count of a shift is reduced to the number of bits, which C does for the promoted type only.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 
-from liftpy.ir.operators import COMPARISONS, OPERATORS
+from liftpy.ir.operators import COMPARISONS, OPERATORS, SHIFTS
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.scalars import stored_bits
 from liftpy.ir.types import (
@@ -83,6 +84,8 @@ def operator_c(op: str, args: list[C], values: tuple[Value, ...], width: int = 1
         return logical(op, args, width)
     if op in COMPARISONS:
         return truth(Infix(record.c, *args), width)
+    if op in SHIFTS:
+        args = [args[0], counted(args[1], values[1], t, width)]
     if t in INTEGERS and record.wraps:
         return wrapped(op, args, t, width)
     if op in {"/", "%"} and t in INTEGERS:
@@ -93,7 +96,9 @@ def operator_c(op: str, args: list[C], values: tuple[Value, ...], width: int = 1
         args, record = [args[0], wrapped("neg", args, t, width)], OPERATORS["max"]
     written = (t in INTEGERS and record.c_integers) or record.c
     if not written.isidentifier():
-        return Infix(written, *args) if len(args) > 1 else Prefix(written, args[0])
+        plain = Infix(written, *args) if len(args) > 1 else Prefix(written, args[0])
+        promoted = record.operands == "integers" and is_narrow(t) and width == 1
+        return CallC(f"({vector_type(t.name, 1)})", (plain,)) if promoted else plain
     if is_narrow(t) and width == 1:  # in C, a choice between short integers is an int
         args = [
             CallC(f"({vector_type(t.name, 1)})", (a,)) if isinstance(a, Ternary) else a
@@ -103,18 +108,18 @@ def operator_c(op: str, args: list[C], values: tuple[Value, ...], width: int = 1
 
 
 def wrapped(op: str, args: list[C], t: ScalarType, width: int) -> C:
-    """A sum, difference, product or negation of integers, which wraps around.
+    """An operator on integers whose result wraps around.
 
     It is computed in unsigned integers, for one lane of 16 bits in `uint`: `int`, to which C would
-    promote them, does not hold all products.
+    promote them, does not hold all products. It does not hold numbers of 8 bits that are shifted
+    several times, either.
     """
     signed = vector_type(t.name, width)
     unsigned = signed if not RECORDS[t.name].signed else f"u{signed}"
-    if width == 1 and RECORDS[t.name].bits == 16:
+    if width == 1 and is_narrow(t) and (RECORDS[t.name].bits == 16 or op in SHIFTS):
         unsigned = "uint"
     if unsigned == signed and not (is_narrow(t) and width == 1):
-        zero = Text(f"({unsigned})0")
-        return Infix("-", zero, args[0]) if op == "neg" else Infix(OPERATORS[op].c, *args)
+        return of_unsigned(op, args, unsigned)
     cast, back = (
         (f"({unsigned})", f"({signed})") if width == 1 else (f"as_{unsigned}", f"as_{signed}")
     )
@@ -124,9 +129,25 @@ def wrapped(op: str, args: list[C], t: ScalarType, width: int) -> C:
             return c.args[0]  # made here, of unsigned numbers
         return CallC(cast, (c,))
 
+    return CallC(back, (of_unsigned(op, [*map(bits, args)], unsigned),))
+
+
+def of_unsigned(op: str, args: list[C], unsigned: str) -> C:
+    """An operator on unsigned numbers, of which C has no negation."""
     if op == "neg":
-        return CallC(back, (Infix("-", Text(f"({unsigned})0"), bits(args[0])),))
-    return CallC(back, (Infix(OPERATORS[op].c, *map(bits, args)),))
+        return Infix("-", Text(f"({unsigned})0"), args[0])
+    return Infix(OPERATORS[op].c, *args) if len(args) > 1 else Prefix(OPERATORS[op].c, args[0])
+
+
+def counted(count: C, value: Value, t: ScalarType, width: int) -> C:
+    """The count of a shift, modulo the number of bits of its type."""
+    last = RECORDS[t.name].bits - 1
+    if isinstance(value, Const) and 0 <= value.value <= last:
+        return count
+    mask = literal_c(last, t)
+    if width > 1:
+        mask = CallC(f"({vector_type(t.name, width)})", (mask,))
+    return Infix("&", count, mask)
 
 
 def divided(op: str, args: list[C], divisor: Value, t: ScalarType, width: int) -> C:

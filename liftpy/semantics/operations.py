@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -74,8 +75,30 @@ def convert(a: Any, t: Any) -> Any:
     return np.where(whole >= float(high) + 1, high, np.where(whole < low, low, safe)).astype(wanted)
 
 
+def shifted(shift: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A shift by a count modulo the number of bits; NumPy shifts all bits out instead."""
+
+    def operation(a: Any, b: Any) -> Any:
+        t = np.result_type(a, b)
+        return shift(a, b & t.type(8 * t.itemsize - 1))
+
+    return operation
+
+
+EACH_ERF = np.frompyfunc(math.erf, 1, 1)
+"""The error function of each number; NumPy has none."""
+
+
+def erf(a: Any) -> Any:
+    """The error function, rounded to the type of its operand."""
+    return np.asarray(EACH_ERF(a)).astype(np.asarray(a).dtype)
+
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, record.numpy) for name, record in OPERATORS.items() if record.numpy},
     "/": quotient,
     "%": rest,
+    "erf": erf,
+    "shiftLeft": shifted(np.left_shift),
+    "shiftRight": shifted(np.right_shift),
 }

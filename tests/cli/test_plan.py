@@ -197,3 +197,70 @@ def test_options_of_plans_of_traffic_go_together(liftpy, file, options, why):
     said = liftpy("plan", file, *options)
     assert said.code == 2
     assert why in said.err
+
+
+def test_commands_name_the_nodes_that_the_host_computes(liftpy, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    nodes = [node("MatMul", "x w", "m", "mul1"), node("Det", "m", "d", "det1")]
+    nodes.append(node("Mul", "m d", "y", "scale1"))
+    w = np.random.default_rng(3).standard_normal((7, 5)).astype(np.float32)
+    made = model(nodes, [value("x", SHAPE)], [value("y", (5, 5))], w=w)
+    Path("small.onnx").write_bytes(made.SerializeToString())
+    said = liftpy("plan", "small.onnx", "-o", "small.plan")
+    assert said.code == 0, said.err
+    assert said.err.count("ONNX Runtime computes 1 node on the host") == 1
+    assert "det1 (Det): it has no program" in said.err
+    (row,) = [line for line in said.out.splitlines() if line.startswith("det1")]
+    assert row.rstrip().endswith("on the host")
+    x = np.random.default_rng(4).standard_normal(SHAPE).astype(np.float32)
+    np.save("x.npy", x)
+    said = liftpy(
+        "run", "small.plan", "--input", "x=x.npy", "--output", "y.npy", "--check", "--profile"
+    )
+    assert said.code == 0, said.err
+    assert "det1 (host)" in said.out
+    np.testing.assert_allclose(np.load("y.npy"), x @ w * np.linalg.det(x @ w), rtol=1e-4)
+    rows = liftpy("run", "small.plan", "--json").json["operations"]
+    assert {row["operation"]: row["on_host"] for row in rows} == {
+        "mul1": False, "det1": True, "scale1": False,
+    }  # fmt: skip
+    assert liftpy("export", "small.plan", "-o", "bundle").code == 1
+
+
+def test_one_command_explores_plans_checks_and_runs_a_model(liftpy, file, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    x = np.random.default_rng(4).standard_normal(SHAPE).astype(np.float32)
+    np.save("x.npy", x)
+    files = ("--input", "x=x.npy", "--output", "y.npz", "--plan", "small.plan", "--db", "found")
+    said = liftpy("run", file, "--explore", "2", *files, "--check", "--profile")
+    assert said.code == 0, said.err
+    assert [*Path("found").glob("*.db")]
+    assert "of the predicted" in said.out
+    assert "error" in said.out
+    rows = {line.split()[0]: line for line in said.out.splitlines() if line}
+    assert {"mul1", "relu1", "add1"} <= rows.keys()
+    net = lp.network(file)
+    np.testing.assert_allclose(np.load("y.npz")["y"], net.evaluate([x])["y"], rtol=1e-5)
+    again = liftpy("run", "small.plan", "--json").json
+    assert again["plan"] == liftpy("run", file, "--db", "found", "--json").json["plan"]
+
+
+def test_a_model_runs_as_first_candidates_and_says_how_to_find_faster_ones(liftpy, file):
+    said = liftpy("run", file)
+    assert said.code == 0, said.err
+    assert "--explore SECONDS" in said.err
+    assert "output  y [5, 3]" in said.out
+
+
+def test_options_of_models_and_of_programs_are_told_apart(liftpy, file):
+    for options in (["--set", "v=4"], ["--remeasure"], ["--max-error", "1"]):
+        said = liftpy("run", file, *options)
+        assert said.code == 2
+        assert "it does not apply to a whole network" in said.err
+    said = liftpy("run", "tiny.lift", "--explore", "3")
+    assert said.code == 2
+    assert "it belongs to a whole network" in said.err
+    said = liftpy("run", file, "--input", "q=q.npy")
+    assert said.code == 1
+    np.save("q.npy", np.zeros(3, np.float32))
+    assert "has no input q; it takes: x" in liftpy("run", file, "--input", "q=q.npy").err

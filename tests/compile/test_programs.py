@@ -250,6 +250,7 @@ NAMES = [  # of an input, of weights, of biases
     ("NAN", "INFINITY", "CLK_LOCAL_MEM_FENCE"),
     ("main", "lanes", "k0_output"),
     ("dot", "fmax", "long"),
+    ("`erf`", "`atan2`", "rint"),
     ("floor_div", "floor_mod", "uchar"),
     ("`x-y`", "`size`", "`1`"),
     ("é", "_x", "`fun`"),
@@ -258,7 +259,7 @@ NAMES = [  # of an input, of weights, of biases
 ]
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("names", NAMES, ids=" ".join)
 @pytest.mark.parametrize("family", ["plain", "direct"])
 def test_a_parameter_may_have_any_name(

@@ -33,6 +33,12 @@ WRITTEN = {
     "abs": "abs(x)",
     "nested": "select(x < y, x, -y) / (y / 3) + min(abs(x - y) * x % 7, y)",
 }
+BITS = {
+    **{op: f"{op}(x, y)" for op in ("bitAnd", "bitOr", "bitXor", "shiftLeft", "shiftRight")},
+    "bitNot": "bitNot(x)",
+    "constant counts": "shiftLeft(x, 3) - shiftRight(y, 2) * shiftRight(x, 7)",
+    "nested bits": "max(bitXor(bitNot(shiftLeft(shiftLeft(x + y, 7), y)), x), bitAnd(-y, 5)) % 13",
+}
 COMPARED = {
     **{op: f"x {op} y" for op in ("<", "<=", "==", "!=", ">", ">=")},
     "logic": "not (x < y and x != 2) or y <= x",
@@ -97,7 +103,7 @@ def same(
 def test_every_operator_of_a_type_is_right(runtime: Device, t: str, form: str) -> None:
     if lacks(runtime, t):
         pytest.skip(f"{runtime.platform} has no {t}")
-    every = {**WRITTEN, **COMPARED}
+    every = {**WRITTEN, **COMPARED, **(BITS if SCALARS[t] in INTEGERS else {})}
     names = {*LOGICAL, "==", "!="} if t == "bool" else every.keys() - LOGICAL
     written = [text for name, text in every.items() if name in names]
     same((t, t), written, form, numbers(t), runtime)
@@ -111,6 +117,12 @@ def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> No
         pytest.skip(f"{runtime.platform} has no {t}")
     special = {
         "pow": "pow(abs(x), y / 8)",
+        "asin": "asin(x / 9)",
+        "acos": "acos(x / 9)",
+        "atanh": "atanh(x / 9.5)",
+        "acosh": "acosh(abs(x) + 1)",
+        **{op: f"{op}(x / 3)" for op in ("atan", "sinh", "asinh", "erf")},
+        "atan2": "atan2(x, y)",
         "floor": "floor(x)",
         "ceil": "ceil(x)",
         "round": "round(x / 2)",
@@ -118,6 +130,24 @@ def test_functions_of_floats_are_right(runtime: Device, t: str, form: str) -> No
     functions = sorted(op for op, record in OPERATORS.items() if record.operands == "floats")
     written = [special.get(op, f"{op}(abs(x) / 3)") for op in functions]
     same((t, t), written, form, numbers(t), runtime)
+
+
+#: The ends of the domains of functions, what lies beyond them, and NaN; a prime number of them.
+SPECIAL = [0, 0.5, 1, -1, 1.5, -1.5, 300, -300, np.inf, -np.inf, np.nan, 6, 1e-4]
+
+
+@pytest.mark.covering(2)
+@pytest.mark.parametrize("t", [t.name for t in FLOATS])
+def test_functions_of_floats_are_right_at_the_ends_of_their_domains(
+    runtime: Device, t: str
+) -> None:
+    if lacks(runtime, t):
+        pytest.skip(f"{runtime.platform} has no {t}")
+    functions = [op for op, o in OPERATORS.items() if o.operands == "floats" and o.arity == 1]
+    written = [*(f"{op}(x)" for op in functions), "atan2(x, y)", "atan2(y, x)"]
+    xs = np.array(SPECIAL, DTYPES[t])
+    ys = np.array([*SPECIAL[1:8], 2, 3, 5, 7, 11, 13], DTYPES[t])
+    same((t, t), written, "scalar", (xs, ys), runtime)
 
 
 @pytest.mark.sampled(6)
@@ -177,6 +207,20 @@ def test_divisions_and_truth_values_under_oclgrind() -> None:
     )
     assert complaints == []
     np.testing.assert_array_equal(got, evaluate(parse(text), xs, ys))
+
+
+@pytest.mark.oclgrind
+def test_bits_and_functions_of_floats_under_oclgrind() -> None:
+    bits = "shiftLeft(bitXor(x, 5), y) - shiftRight(bitNot(y), bitAnd(x, 3))"
+    angle = "f32(x) + atan2(f32(x), f32(y)) * erf(f32(y) / 50) + asinh(f32(x))"
+    text = "def p(xs: [16]i8, ys: [16]i8) = " + VECTOR.format(f"({bits}, {angle})")
+    xs, ys = numbers("i8")
+    got, complaints = check_under_oclgrind(
+        compile_program(lowered(text)).module, {"xs": xs, "ys": ys}
+    )
+    assert complaints == []
+    for one, two in zip(got, evaluate(parse(text), xs, ys), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5)
 
 
 @pytest.mark.covering(2)

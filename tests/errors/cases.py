@@ -21,7 +21,7 @@ import liftpy as lp
 from liftpy.cli import main
 from liftpy.cli.arguments import read_array
 from liftpy.cli.boards import fastest_of
-from liftpy.cli.plans import write_page
+from liftpy.cli.plan_runs import write_page
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.draw import Space as Points

@@ -64,7 +64,7 @@ SCALARS = {
     "divmod_of_an_expression": "divmod(x, 2)[0]",
     "shifted_expression": "x << 2",
     "formatted_expression": "float(f'{x:.2f}')",
-    "function_of_numpy_that_is_missing": "np.arctan(x)",
+    "function_of_numpy_that_is_missing": "np.cbrt(x)",
     "function_of_numpy_with_options": "np.exp(x, dtype=np.float32)",
     "expression_in_an_array": "np.array([x, x])",
     "array_beside_an_expression": "x * np.ones(3)",

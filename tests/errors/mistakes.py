@@ -144,6 +144,9 @@ FILES = {
     "size_without_a_name": "lp.size()\n",
     "size_that_is_no_name": "lp.size('1n')\n",
     "size_with_a_range_backwards": "lp.size('n', 4, 1)\n",
+    "product_of_many_sizes": (
+        "length = 1\nfor i in range(30):\n    length *= lp.size(f'n{i}') + 1\n"
+    ),
     "sizes_that_are_a_number": PROGRAM + "lp.space(f, sizes=3)\n",
     "evaluated_number": "lp.evaluate(3)\n",
     "array_without_lengths": "lp.array(lp.f32)\n",

@@ -84,6 +84,10 @@ def dynamic():
     return model([node("Relu", "x", "y")], [value("x", ["N", "H"])], [value("y", [None, None])])
 
 
+def determinant():
+    return one("Det", (3, 3), rank=0)
+
+
 def explored(made, db, **settings):
     lp.network(made, partial=True).joined().explore(1, db=db, **settings)
 
@@ -102,22 +106,22 @@ def campaign_in_a_file():
 CASES: dict[str, Case] = {
     "network_campaigns_in_a_file": lambda _: campaign_in_a_file(),
     "network_campaigns_as_one_campaign": lambda _: folder_of_campaigns(),
-    "network_campaigns_of_nothing": lambda _: explored(one("Erf", (3,)), "models.db"),
+    "network_campaigns_of_nothing": lambda _: explored(determinant(), "models.db"),
     "network_campaigns_without_time": lambda _: explored(relu(), "models.db", time_limit=0),
     "network_campaigns_with_options_of_one_program": lambda _: one_program_only(
         "small.onnx", {"--set": ["v=8"], "--where": None, "--replay": "relu.db"}
     ),
     "network_alone": lambda folder: node_of(folder, convolutional(), ""),
-    "network_node_without_a_program": lambda folder: node_of(folder, one("Erf", (3,)), "op"),
+    "network_node_without_a_program": lambda folder: node_of(folder, determinant(), "op"),
     "network_unknown_node": lambda _: lp.network(convolutional())["conv7"],
-    "network_with_unsupported_nodes": lambda _: lp.network(one("Erf", (3,))),
+    "network_with_unsupported_nodes": lambda _: lp.network(determinant()),
     "network_evaluated_with_unsupported_nodes": lambda _: lp.network(
-        one("Erf", (3,)), partial=True
+        determinant(), partial=True
     ).evaluate([X]),
-    "network_backend_of_unsupported_nodes": lambda _: LiftpyBackend.prepare(one("Erf", (3,))),
+    "network_backend_of_unsupported_nodes": lambda _: LiftpyBackend.prepare(determinant()),
     "network_backend_of_another_device": lambda _: LiftpyBackend.prepare(relu(), "CUDA"),
     "network_backend_run_of_unsupported_nodes": lambda _: LiftpyBackend.prepare(
-        reshaped(node("Erf", "r", "y", "erf1"))
+        reshaped(node("RandomUniformLike", "r", "y", "draw1"))
     ).run([np.zeros(6, np.float32), np.int64([2, 3])]),
     "network_wrong_number_of_inputs": lambda _: lp.network(convolutional()).evaluate([X, X]),
     "network_inputs_that_are_a_number": lambda _: lp.network(convolutional()).evaluate(5),

@@ -10,17 +10,19 @@ from unittest import mock
 import numpy as np
 
 import liftpy as lp
-from liftpy.cli.plans import run_plan, save
+from liftpy.cli.plan_runs import RunRequest, run_plan, save
 from liftpy.constraints.device import Device
 from liftpy.networks.options import Measured
 from liftpy.networks.plan import Plan, load
 from liftpy.networks.plan_file import FORMAT, HEADER, MAGIC
+from liftpy.networks.running import Runner
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.resident import Place, Resident
 from liftpy.opencl.session import Session
 from tests.networks.models import convolutional, model, node, value
 
 Case = Callable[[Path], object]
+ZEROS = np.zeros(3, np.float32)
 
 
 def network():
@@ -32,6 +34,19 @@ def network():
 def plan(**changes):
     made = network().plan()
     return Plan(dataclasses.replace(made.data, **changes))
+
+
+def gathered(index):
+    """A network of GatherND, which has no program."""
+    nodes = [node("GatherND", "x k", "y", "gather1")]
+    made = model(nodes, [value("x", [3])], [value("y", [1])], k=np.array([[index]]))
+    return lp.network(made, partial=True)
+
+
+def with_another_result():
+    """Runs a node on the host, by a function whose result does not fit the tensor."""
+    made = gathered(1).plan()
+    Runner(made.graph, {}, made.layout, made.device, lambda *_: [ZEROS]).run([ZEROS])
 
 
 def loaded(folder, made=None, bad=None):
@@ -146,15 +161,13 @@ CASES: dict[str, Case] = {
         loaded(f),
         run_plan(
             f / "small.plan",
-            {"q": np.zeros(3, np.float32)},
             None,
-            None,
-            check=False,
-            profile=False,
             remeasure=False,
-            json=False,
+            asked=RunRequest({"q": np.zeros(3, np.float32)}),
         ),
     ),
+    "plan_with_a_node_that_the_host_cannot_compute": lambda _: gathered(7).plan().run([ZEROS]),
+    "plan_with_a_node_whose_result_does_not_fit": lambda _: with_another_result(),
     "plan_with_outputs_for_one_array": lambda f: save(
         f / "y.npy", {"y": np.zeros(3), "z": np.zeros(3)}
     ),

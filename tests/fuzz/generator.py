@@ -337,6 +337,9 @@ class Growth:
         else:
             divisor = Literal(self.random.choice((2, -3)), expr.type)
             options.append(operate(self.random.choice(("/", "%")), expr, divisor))
+            bits = self.random.choice(("bitAnd", "bitOr", "bitXor", "shiftLeft", "shiftRight"))
+            few = Literal(self.random.choice((1, 3)), expr.type)  # large numbers are not exact
+            options.append(operate(bits, expr, few if bits.startswith("shift") else other))
         return options
 
     def converted(self, expr: Expr) -> Expr:

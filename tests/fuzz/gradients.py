@@ -39,7 +39,7 @@ from tests.plainly import PLAINLY
 
 STEPS = (1e-6, 1e-5, 1e-7, 1e-8, 1e-9, 1e-4)  # a wrong gradient disagrees at each of these steps
 EXACT, NEAR = 1e-5, 1e-3  # tolerances in float64 and on a device, relative to the sum of terms
-SMOOTH = ("sin", "cos", "tanh")
+SMOOTH = ("sin", "cos", "tanh", "atan", "asinh", "erf")
 SHAPED = 0.3  # the fraction of programs that begin with a shape that a family looks for
 LARGEST = 1e6  # limit on the numbers of results and gradients: rounding spoils larger differences
 REFUSED = ("contains no floating-point number", " more than once\n  add at most")

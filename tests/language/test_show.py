@@ -98,13 +98,16 @@ def test_every_primitive_reads_back(name):
 
 def test_every_operator_reads_back():
     c, d, x, y = Param("c", BOOL), Param("d", BOOL), Param("x", F32), Param("y", F32)
+    m, n = Param("m", I32), Param("n", I32)
     given_ = {1: (x,), 2: (x, y), 3: (c, x, y)}
     logical = {1: (c,), 2: (c, d)}
     for op, record in OPERATORS.items():
         args = (logical if op in LOGICAL else given_)[record.arity]
+        if record.operands == "integers":
+            args = (m, n)[: record.arity]
         if op in SCALARS and (base := STORAGE.get(SCALARS[op])) is not None:
             args = (FunCall(ScalarOp(base.name), args),)
-        back(program(FunCall(ScalarOp(op), args), c, d, x, y))
+        back(program(FunCall(ScalarOp(op), args), c, d, x, y, m, n))
 
 
 @pytest.mark.parametrize("outer", ["and", "or", "not", "==", "!="])

@@ -152,3 +152,17 @@ def test_an_operation_without_a_candidate_has_a_reason(network, device, tmp_path
     reasons = {one.work.operations[0].name: one.reason for one in found if one.best is None}
     assert {*reasons} == {"product..tanh1", "other..tanh2"}
     assert all("200 bytes" in reason for reason in reasons.values()), reasons
+
+
+def test_operations_with_a_program_are_explored_beside_nodes_on_the_host(device, tmp_path):
+    nodes = [node("MatMul", "x w", "m", "mul1"), node("Det", "m", "d", "det1")]
+    nodes.append(node("Mul", "m d", "y", "scale1"))
+    w = np.random.default_rng(3).standard_normal((7, 5)).astype(np.float32)
+    made = model(nodes, [value("x", (5, 7))], [value("y", (5, 5))], w=w)
+    net = lp.network(made, partial=True).joined()
+    net.explore(2, db=tmp_path / "campaigns", device=device, families=["plain"], **SETTINGS)
+    with net.plan(tmp_path / "campaigns", device=device) as plan:
+        assert {plan.choices[name].time_ns is None for name in ("mul1", "scale1")} == {False}
+        x = np.random.default_rng(4).standard_normal((5, 7)).astype(np.float32)
+        wanted = x @ w * np.linalg.det(x @ w)
+        np.testing.assert_allclose(plan.run([x])["y"], wanted, rtol=1e-4)

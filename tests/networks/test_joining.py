@@ -141,10 +141,10 @@ def test_a_group_has_a_limited_number_of_nodes():
 
 
 def test_nodes_without_a_program_stay_as_they_are():
-    nodes = [node("Erf", "x", "e", "erf"), node("Neg", "e", "n", "neg"), node("Exp", "n", "y", "e")]
-    made = model(nodes, [value("x", [3])], [value("y", [3])])
+    nodes = [node("Det", "x", "d", "det"), node("Neg", "d", "n", "neg"), node("Exp", "n", "y", "e")]
+    made = model(nodes, [value("x", [3, 2, 2])], [value("y", [3])])
     network = lp.network(made, partial=True).joined()
-    assert names(network) == ["erf", "neg..e"]
+    assert names(network) == ["det", "neg..e"]
     (x,) = inputs_of(network)
     assert network.evaluate([x], reference=True)["y"].shape == (3,)
 

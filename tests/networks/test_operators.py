@@ -1,5 +1,6 @@
 """Single operators against ONNX's reference evaluator, or NumPy where that evaluator differs."""
 
+import math
 import re
 from contextlib import closing
 
@@ -217,11 +218,75 @@ def test_a_bound_of_several_numbers_is_declined():
         lp.network(made)
 
 
+# --- GELU -----------------------------------------------------------------------------------------
+
+
+def gelu(x):
+    return np.array([v * (1 + math.erf(v / math.sqrt(2))) / 2 for v in x.tolist()])
+
+
+@pytest.mark.parametrize("t", [np.float32, np.float64])
+def test_the_exact_gelu_has_the_error_function(t, device):
+    x = np.array([0, 1e-5, -0.02, 0.7, -1.3, 3, -2.5, 40, -40, np.nan], t)
+    made = single("Gelu", {"x": x}, result=t, opset=20, approximate="none")
+    with closing(lp.network(made)) as network:
+        for found in (network.evaluate([x]), network.run([x], device=device)):
+            np.testing.assert_allclose(found["y"], gelu(x), rtol=1e-6, atol=2e-7)
+
+
+# --- bits -----------------------------------------------------------------------------------------
+
+INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+
+
+@pytest.mark.parametrize("t", INTEGERS)
+def test_bits_are_those_of_numpy(t, device):
+    ends = np.iinfo(t)
+    x = np.array([ends.min, ends.max, 0, 1, 5, 77, ends.max // 3], t)
+    y = np.array([ends.max, 3, 7, 1, ends.max // 5, 12, ends.min], t)
+    for operator, f in {
+        "BitwiseAnd": np.bitwise_and,
+        "BitwiseOr": np.bitwise_or,
+        "BitwiseXor": np.bitwise_xor,
+    }.items():
+        agrees(single(operator, {"x": x, "z": y}, result=t), f(x, y), (x, y), device)
+    agrees(single("BitwiseNot", {"x": x}, result=t), ~x, (x,), device)
+
+
+@pytest.mark.parametrize("t", INTEGERS)
+def test_a_shift_by_all_bits_or_more_leaves_the_sign(t, device):
+    """A negative count, too."""
+    opset = 28 if t in INTEGERS[:4] else 21  # the first one with signed integers
+    bits, ends = 8 * np.dtype(t).itemsize, np.iinfo(t)
+    x = np.array([ends.min, ends.max, 113, ends.min, 7, 101, 1, ends.max, ends.min], t)
+    y = np.array([0, 1, bits - 1, bits, 3, 5, bits + 1, max(ends.min, -1), bits - 1], t)
+    within = (y >= 0) & (y < bits)
+    count = np.where(within, y, 0)
+    for direction, wanted in {
+        "LEFT": np.where(within, np.left_shift(x, count), 0),
+        "RIGHT": np.where(within, np.right_shift(x, count), np.where(x < 0, ~(x * 0), 0)),
+    }.items():
+        made = single("BitShift", {"x": x, "z": y}, result=t, opset=opset, direction=direction)
+        agrees(made, wanted.astype(t), (x, y), device)
+
+
+def agrees(made, wanted, inputs, device):
+    """Checks a model of a node by its meaning and on a device."""
+    with closing(lp.network(made)) as network:
+        for found in (network.evaluate([*inputs]), network.run([*inputs], device=device)):
+            np.testing.assert_array_equal(found["y"], wanted)
+
+
 # --- cancellation and NaN -------------------------------------------------------------------------
 
 SMALL = [0, 1e-8, -1e-5, 3e-4, -0.02, 0.7]
 EXACT = {
     "Sinh": (np.sinh, [*SMALL, 5, -11]),
+    "Asinh": (np.arcsinh, [*SMALL, 5, -11, 1e30]),
+    "Atanh": (np.arctanh, [*SMALL, 0.999, -0.5]),
+    "Asin": (np.arcsin, [*SMALL, 1, -0.5]),
+    "Atan": (np.arctan, [*SMALL, 5, -11, 1e30]),
+    "Erf": (np.vectorize(math.erf), [*SMALL, 1.5, -3, 11]),
     "Softplus": (lambda x: np.logaddexp(0, x), [*SMALL, -5, -16.5, -17, -20, -40, 30, 90]),
     "Mish": (lambda x: x * np.tanh(np.logaddexp(0, x)), [*SMALL, -5, -17, -20, -40, 30, 90]),
 }
@@ -258,8 +323,9 @@ WITH_NAN = {
 }
 """Attributes of operators whose results are compared for NaN; others have none."""
 WITHOUT_ATTRIBUTES = (
-    *("Abs", "Celu", "Elu", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish"),
-    *("LeakyRelu", "LogSoftmax", "Mish", "Neg", "Relu", "Round", "Selu", "Sigmoid", "Sign"),
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Elu", "Erf", "Gelu"),
+    *("GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "LeakyRelu"),
+    *("LogSoftmax", "Mish", "Neg", "Relu", "Round", "Selu", "Sigmoid", "Sign"),
     *("Softmax", "Softplus", "Softsign", "Sqrt", "Tanh"),
 )
 

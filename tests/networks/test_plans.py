@@ -1,9 +1,7 @@
 """Plans: fronts of time and memory, limits, files, and runs."""
 
 import dataclasses
-import hashlib
 import itertools
-import json
 from unittest import mock
 
 import numpy as np
@@ -13,7 +11,6 @@ import liftpy as lp
 from liftpy.errors import (
     ConstraintRefused,
     LiftError,
-    NetworkRefused,
     StoreRefused,
     TypeRefused,
 )
@@ -23,11 +20,12 @@ from liftpy.networks.costs import Costs
 from liftpy.networks.layout import constant_bytes, footprint, layout_of
 from liftpy.networks.options import Option, undominated
 from liftpy.networks.plan import load, plan_of
-from liftpy.networks.plan_file import FORMAT, HEADER, MAGIC, TensorFields
+from liftpy.networks.plan_file import HEADER, TensorFields
 from liftpy.networks.planning import planned
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
-from tests.networks.models import model, node, one, value
+from tests.networks.models import model, node, value
+from tests.networks.plan_files import rewritten
 from tests.staged import by_definition
 
 ALIGNMENT = 256
@@ -246,12 +244,6 @@ def test_a_limit_may_be_a_number_of_numpy_and_a_campaign_a_single_path(device, t
     assert plan.point.memory < 1 << 20
 
 
-def test_partial_networks_are_refused(device):
-    partial = lp.network(one("Erf", (3,)), partial=True)
-    with pytest.raises(NetworkRefused, match="op"):
-        partial.plan(device=device)
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 
@@ -260,16 +252,6 @@ def saved(device, tmp_path_factory):
     path = tmp_path_factory.mktemp("plans") / "first.plan"
     network().plan(device=device).save(path)
     return path.read_bytes()
-
-
-def rewritten(data, change):
-    """A plan's file with changed fields and a right checksum."""
-    length = int.from_bytes(data[44:HEADER], "little")
-    fields = json.loads(data[HEADER : HEADER + length])
-    change(fields)
-    text = json.dumps(fields).encode()
-    rest = len(text).to_bytes(8, "little") + text + data[HEADER + length :]
-    return MAGIC + FORMAT.to_bytes(4, "little") + hashlib.sha256(rest).digest() + rest
 
 
 def test_truncated_and_changed_files_are_refused_in_one_sentence(saved, tmp_path):

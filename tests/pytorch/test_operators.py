@@ -58,6 +58,14 @@ CASES = {
         lambda x: torch.cosh(x) - torch.sinh(x) * torch.tan(x / 2) + torch.tanh(x) / -x,
         X,
     ),
+    "inverse_functions": lambda: (
+        lambda x, p: (
+            torch.asin(x / 4) - torch.acos(x / 5) * torch.atan(x),
+            torch.asinh(x) + torch.acosh(p + 1) - torch.atanh(x / 6) * torch.erf(x),
+        ),
+        X,
+        P,
+    ),
     "roots": lambda: (lambda p: torch.rsqrt(p) + torch.reciprocal(p), P),
     "comparisons": lambda: (
         lambda x, y, n: (x > y, x >= 0.5, x < y, x <= y, x == x.round(), x != y, n == 2, n > 1.5),
@@ -71,6 +79,11 @@ CASES = {
         N,
     ),
     "bitwise_xor": lambda: (lambda t, n: t ^ (n > 0) ^ torch.logical_or(t, n), T, N),
+    "bits": lambda: (
+        lambda n, m: ((n & m) | (~n ^ 5), torch.bitwise_or(m, 12) & -7, torch.bitwise_not(m)),
+        N,
+        M,
+    ),
     "not": lambda: (torch.logical_not, N),
     "nan": lambda: (lambda x: torch.isnan(x / 0) | torch.isinf(x / 0), torch.tensor([0.0, 1, -2])),
     "clamp": lambda: (
@@ -87,7 +100,7 @@ CASES = {
     ),
     "hard": lambda: (lambda x: F.hardsigmoid(3 * x) + F.hardswish(2 * x), X),
     "relu": lambda: (lambda x: F.relu(x) + torch.sigmoid(x), X),
-    "gelu": lambda: (lambda x: F.gelu(x, approximate="tanh"), X),
+    "gelu": lambda: (lambda x: F.gelu(x, approximate="tanh") - 2 * F.gelu(x), X),
     "casts": lambda: (
         lambda x, n: (x.to(torch.int32) + n, n.to(torch.float64) / 3, x.bool()),
         X[0, :2, :3],

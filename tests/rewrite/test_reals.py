@@ -15,6 +15,8 @@ from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.types import F32, F64, I32, Type
 from liftpy.language.embedded.functions import function
 from liftpy.language.embedded.lang import add, exp, maximum, minimum, sin
+from liftpy.language.embedded.operations import operate
+from liftpy.rewrite import reals
 from liftpy.rewrite.reals import adds, are_equal, finite_neutral, keeps, rescaling
 from liftpy.rewrite.strategy import Failure, rule
 from liftpy.semantics.evaluate import evaluate
@@ -126,6 +128,12 @@ def test_an_infinite_start_is_tried() -> None:
     assert unknown is not None
     assert keeps(unknown, zero, [])
     assert not keeps(unknown, zero, [low]), "the sign of c is not known"
+
+
+def test_a_constant_beyond_the_domain_of_a_function_has_no_value() -> None:
+    for op, number in (("asin", 2.0), ("log", -1.0), ("acosh", 0.5), ("atanh", 1.0)):
+        assert reals.value(operate(op, Literal(number, F32))) is None
+    assert reals.value(operate("asin", Literal(1.0, F32))) == math.pi / 2
 
 
 def test_an_extreme_is_neutral_among_finite_numbers() -> None:

@@ -10,13 +10,15 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Literal
 from liftpy.ir.function import UserFun
 from liftpy.ir.nat import Nat
-from liftpy.ir.operators import OPERATORS
+from liftpy.ir.operators import OPERATORS, SHIFTS
 from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.program import Program
+from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.scalars import cast_literal
 from liftpy.ir.types import (
     BOOL,
     F32,
+    I32,
     INTEGERS,
     SCALARS,
     STORAGE,
@@ -31,6 +33,9 @@ from liftpy.language.embedded.trace import current
 from liftpy.language.given import is_number, plain, shown
 from liftpy.language.inference import note_guess, typed
 from liftpy.source.caller import here
+
+#: The type of plain numbers without a typed operand beside them, by what an operator takes.
+USUAL_TYPES = {"floats": F32, "integers": I32}
 
 
 def size_as_value(size: Nat) -> str:
@@ -78,15 +83,18 @@ def open_literal(value: float) -> Literal:
     return Literal(value, trace.holes.open(here()))
 
 
-def check_divisor(op: str, args: tuple[Expr, ...]) -> None:
-    """Refuse the division of an integer by a literal zero."""
-    if op in {"/", "%"} and args[-1].type in INTEGERS:
-        divisor = args[-1]
-        if isinstance(divisor, Literal) and divisor.value == 0:
-            message = (
-                f"`{op}` divides by {divisor.value}: use another divisor, or remove the division"
-            )
-            raise TypeRefused(message)
+def check_constant(op: str, args: tuple[Expr, ...]) -> None:
+    """Refuse the division of an integer by a literal zero, and a shift by more bits than it has."""
+    last = args[-1]
+    if not isinstance(last, Literal) or (t := last.type) not in INTEGERS:
+        return
+    if op in {"/", "%"} and last.value == 0:
+        message = f"`{op}` divides by {last.value}: use another divisor, or remove the division"
+        raise TypeRefused(message)
+    most = RECORDS[str(t)].bits - 1
+    if op in SHIFTS and not 0 <= last.value <= most:
+        message = f"`{op}` moves the bits of {t} by {last.value}: write a number from 0 to {most}"
+        raise TypeRefused(message)
 
 
 def operate(op: str, *args: Any) -> Expr:
@@ -97,8 +105,9 @@ def operate(op: str, *args: Any) -> Expr:
         like = Literal(0, STORAGE.get(SCALARS[op], SCALARS[op]))
     if like is None and beside and is_number(beside[0]):
         like = open_literal(plain(beside[0]))
-    if like is None or (isinstance(like.type, OpenType) and OPERATORS[op].operands == "floats"):
-        like = Literal(0.0, F32)
+    usual = USUAL_TYPES.get(OPERATORS[op].operands)
+    if like is None or (isinstance(like.type, OpenType) and usual is not None):
+        like = Literal(0, F32 if usual is None else usual)
     if op == "select" and isinstance(args[0], bool):
         message = f"the condition of `select` is the constant {args[0]}: use Python's `if` instead"
         raise TypeRefused(message)
@@ -108,7 +117,7 @@ def operate(op: str, *args: Any) -> Expr:
     trace = current()
     if trace is not None and op == "select":
         note_guess(trace.holes, operands)
-    check_divisor(op, operands)
+    check_constant(op, operands)
     return FunCall(ScalarOp(op), operands)
 
 

@@ -7,13 +7,14 @@ suggestion of what to write instead.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from liftpy.errors import NoSuchAttribute
 from liftpy.ir.expr import Expr
 from liftpy.ir.function import UserFun
-from liftpy.ir.types import BOOL, FLOATS, SCALARS, ArrayType, ScalarType, TupleType
+from liftpy.ir.operators import OPERATORS
+from liftpy.ir.types import BOOL, FLOATS, INTEGERS, SCALARS, ArrayType, ScalarType, TupleType
 from liftpy.language.embedded.operations import call_of, constant_like, operate
 from liftpy.language.embedded.placing import at_place
 from liftpy.language.embedded.python_words import (
@@ -38,15 +39,24 @@ def needs_scalar(x: Expr) -> tuple[str, ...]:
     return ()
 
 
-def truths(*values: Any) -> tuple[Any, ...]:
-    """The operands of `^`, which must be truth values; TypeRefused for numbers."""
+def on_integers(*values: Any) -> bool:
+    """Whether operands are integers: expressions, one at least, and plain numbers."""
+    return any(isinstance(value, Expr) and value.type in INTEGERS for value in values) and all(
+        isinstance(value, Expr) or is_number(value) for value in values
+    )
+
+
+def differing(*values: Any) -> str:
+    """The operator of `^`; TypeRefused for operands that are neither integers nor truth values."""
+    if on_integers(*values):
+        return "bitXor"
     for value in values:
         if isinstance(value, bool) or (isinstance(value, Expr) and value.type == BOOL):
             continue
         given = value.type if isinstance(value, Expr) else shown(value)
-        why = "`a ^ b` tests whether two truth values differ"
-        raise refusal(f"`^` needs truth values, got {given}", why, "a power is x**2")
-    return values
+        why = "`a ^ b` tests whether two truth values differ, and compares the bits of integers"
+        raise refusal(f"`^` needs truth values or integers, got {given}", why, "a power is x**2")
+    return "!="
 
 
 class Operators(Expr):
@@ -58,11 +68,41 @@ class Operators(Expr):
 
     # operators of the language
 
+    def __and__(self, other: Any) -> Expr:
+        return self.scalar("bitAnd" if on_integers(self, other) else "and", self, other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return self.scalar("bitAnd" if on_integers(other, self) else "and", other, self)
+
+    def __or__(self, other: Any) -> Expr:
+        return self.scalar("bitOr" if on_integers(self, other) else "or", self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return self.scalar("bitOr" if on_integers(other, self) else "or", other, self)
+
     def __xor__(self, other: Any) -> Expr:
-        return self.scalar("!=", *truths(self, other))
+        return self.scalar(differing(self, other), self, other)
 
     def __rxor__(self, other: Any) -> Expr:
-        return self.scalar("!=", *truths(other, self))
+        return self.scalar(differing(other, self), other, self)
+
+    def __invert__(self) -> Expr:
+        return self.scalar("bitNot" if on_integers(self) else "not", self)
+
+    def __lshift__(self, count: Any) -> Expr:
+        if on_integers(self, count):
+            return self.scalar("shiftLeft", self, count)
+        given = ", ".join(str(x.type) if isinstance(x, Expr) else shown(x) for x in (self, count))
+        raise refusal(
+            f"`<<` needs integers, got {given}",
+            "`a << n` moves the bits of `a`",
+            "write xs >> f to apply a function, or x * 2 for a number",
+        )
+
+    def __rlshift__(self, given: Any) -> Expr:
+        if on_integers(given, self):
+            return self.scalar("shiftLeft", given, self)
+        return NotImplemented
 
     def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
         """A power: a product for whole exponents, the square root for 0.5, else `pow` on floats."""
@@ -99,8 +139,13 @@ class Operators(Expr):
     def __rfloordiv__(self, other: Any) -> Expr:
         return self.scalar("floor", other / self)
 
-    def __rshift__(self, function: Callable[[Expr], Expr]) -> Expr:
-        """`xs >> f` is `f(xs)`; a word without arguments needs no parentheses."""
+    def __rshift__(self, function: Any) -> Expr:
+        """`xs >> f` is `f(xs)`, and `x >> n` moves the bits of an integer.
+
+        A word without arguments needs no parentheses.
+        """
+        if on_integers(self, function):
+            return self.scalar("shiftRight", self, function)
         if not callable(function) or isinstance(function, Expr):
             raise refusal(
                 f"`>>` needs a function, not {shown(function)}",
@@ -149,7 +194,7 @@ class Operators(Expr):
         """Refuse `float(x)` and other conversions to a number: an expression has no value yet."""
         name = called_there()
         known = SCALAR_WORDS.get(name)
-        arguments = "x, y" if name == "pow" else "x"
+        arguments = "x, y" if name in OPERATORS and OPERATORS[name].arity == 2 else "x"
         what = "an expression is not a Python number"
         why = f"{f'`{name}`' if name else 'this operation'} needs a value before the program runs"
         if known is not None:
@@ -205,12 +250,10 @@ class Operators(Expr):
 
     __rmatmul__ = __matmul__
 
-    def __lshift__(self, other: Any) -> Any:
-        what = "`<<` is not supported on expressions"
-        raise refusal(what, "the language has no bit operators", "write xs >> f, or x * 2")
-
-    def __rrshift__(self, other: Any) -> Any:
-        """Refuse `lp.exp >> xs`, which has its operands in the wrong order."""
+    def __rrshift__(self, other: Any) -> Expr:
+        """`3 >> x`; `lp.exp >> xs`, which has its operands in the wrong order, is refused."""
+        if on_integers(other, self):
+            return self.scalar("shiftRight", other, self)
         name = getattr(other, "__name__", "f")
         own = f"lp.{name}" if getattr(other, "is_word", False) else name
         what = f"`>>` applies the function on its right, got {shown(other)} on its left"

@@ -7,9 +7,9 @@ from typing import Any
 
 from liftpy.ir.operators import OPERATORS
 
-#: The functions of a float, whose names are the same in NumPy and `math`.
+#: The functions of floats that are words of the language; `pow` is `x ** y`, or `lp.power`.
 OF_FLOATS = {
-    name: name for name, op in OPERATORS.items() if op.operands == "floats" and op.numpy == name
+    name: op for name, op in OPERATORS.items() if op.operands == "floats" and name != "pow"
 }
 #: NumPy functions that the language has, each with its operator.
 UFUNCS: Mapping[str, str] = {
@@ -22,8 +22,7 @@ UFUNCS: Mapping[str, str] = {
     "negative": "neg",
     "absolute": "abs",
     "fabs": "abs",
-    **OF_FLOATS,
-    "rint": "round",
+    **{op.numpy: name for name, op in OF_FLOATS.items() if op.numpy},
     "minimum": "min",
     "maximum": "max",
     "less": "<",
@@ -44,12 +43,18 @@ WRITTEN: Mapping[str, Callable[..., Any]] = {
     "reciprocal": lambda a: 1 / a,
     "floor_divide": lambda a, b: a // b,
     "positive": lambda a: a,
+    "bitwise_and": lambda a, b: a & b,
+    "bitwise_or": lambda a, b: a | b,
+    "bitwise_xor": lambda a, b: a ^ b,
+    "invert": lambda a: ~a,
+    "left_shift": lambda a, b: a << b,
+    "right_shift": lambda a, b: a >> b,
 }
 #: The words for functions of `math` and Python that convert their argument to a number.
 SCALAR_WORDS: Mapping[str, str] = {
     "fabs": "absolute",
     "pow": "power",
-    **OF_FLOATS,
+    **{name: name for name in OF_FLOATS},
 }
 #: What to pass to a word instead of a function of Python that needs numbers.
 OF_NUMBERS: Mapping[str, str] = {

@@ -85,6 +85,108 @@ def tanh(x: Expr) -> Expr:
 
 
 @word()
+def asin(x: Expr) -> Expr:
+    """The angle from -pi/2 to pi/2 with this sine; NaN beyond 1. `np.arcsin(x)` is equivalent.
+
+    >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.asin)).tolist()
+    [0.0]
+    """
+    return operate("asin", x)
+
+
+@word()
+def acos(x: Expr) -> Expr:
+    """The angle from 0 to pi with this cosine; NaN beyond 1. `np.arccos(x)` is equivalent.
+
+    >>> lp.evaluate(lp.full(1, 1.0) >> lp.map(lp.acos)).tolist()
+    [0.0]
+    """
+    return operate("acos", x)
+
+
+@word()
+def atan(x: Expr) -> Expr:
+    """The angle from -pi/2 to pi/2 with this tangent. `np.arctan(x)` is equivalent.
+
+    >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.atan)).tolist()
+    [0.0]
+    """
+    return operate("atan", x)
+
+
+@word()
+def atan2(y: Any, x: Any) -> Expr:
+    """The angle of the point (x, y), from -pi to pi, as a float. `np.arctan2(y, x)` is equivalent.
+
+    The sign of a zero is not kept, so for negative `x` and a `y` of 0 or -0, it is pi or -pi.
+
+    >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lambda y: lp.atan2(y, 5))).tolist()
+    [0.0]
+    """
+    return operate("atan2", y, x)
+
+
+@word()
+def sinh(x: Expr) -> Expr:
+    """The hyperbolic sine of a float. `np.sinh(x)` is equivalent.
+
+    >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.sinh)).tolist()
+    [0.0]
+    """
+    return operate("sinh", x)
+
+
+@word()
+def cosh(x: Expr) -> Expr:
+    """The hyperbolic cosine of a float. `np.cosh(x)` is equivalent.
+
+    >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.cosh)).tolist()
+    [1.0]
+    """
+    return operate("cosh", x)
+
+
+@word()
+def asinh(x: Expr) -> Expr:
+    """The inverse of `sinh`. `np.arcsinh(x)` is equivalent.
+
+    >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.asinh)).tolist()
+    [0.0]
+    """
+    return operate("asinh", x)
+
+
+@word()
+def acosh(x: Expr) -> Expr:
+    """The inverse of `cosh`, at least 0; NaN below 1. `np.arccosh(x)` is equivalent.
+
+    >>> lp.evaluate(lp.full(1, 1.0) >> lp.map(lp.acosh)).tolist()
+    [0.0]
+    """
+    return operate("acosh", x)
+
+
+@word()
+def atanh(x: Expr) -> Expr:
+    """The inverse of `tanh`; NaN beyond 1. `np.arctanh(x)` is equivalent.
+
+    >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.atanh)).tolist()
+    [0.0]
+    """
+    return operate("atanh", x)
+
+
+@word()
+def erf(x: Expr) -> Expr:
+    """The error function: 2/sqrt(pi) times the integral of exp(-t * t) from 0 to `x`.
+
+    >>> lp.evaluate(lp.full(1, float('inf')) >> lp.map(lp.erf)).tolist()
+    [1.0]
+    """
+    return operate("erf", x)
+
+
+@word()
 def power(x: Any, y: Any) -> Expr:
     """The float `x` to the power `y`. In contrast, `x ** y` expands whole powers into products.
 

@@ -33,7 +33,7 @@ from liftpy.ir.types import (
 )
 from liftpy.language.embedded.folds import accumulators, component_types, first_that_fits
 from liftpy.language.embedded.functions import eta
-from liftpy.language.embedded.operations import check_divisor
+from liftpy.language.embedded.operations import USUAL_TYPES, check_constant
 from liftpy.language.embedded.prelude import OPERATIONS
 from liftpy.language.embedded.stages import WRITTEN_OUT, fixed_times, keeps_type
 from liftpy.language.extent import limited
@@ -194,15 +194,16 @@ class Elaborator(CallElaborator):
             args = (self.numeric(nodes[0], STORAGE.get(wanted, wanted), scope),)
         else:
             args = self.beside(nodes, scope)
-            if OPERATORS[op].operands == "floats" and isinstance(args[0].type, OpenType):
-                args = self.agree(args, [F32] * len(args))
+            usual = USUAL_TYPES.get(OPERATORS[op].operands)
+            if usual is not None and isinstance(args[0].type, OpenType):
+                args = self.agree(args, [usual] * len(args))
         hint = "`f32(x)` converts; a number may end with its type: `2i32`, `1.5f64`"
         types = {a.type for a in args[1:]} if op == "select" else {a.type for a in args}
         scalars = all(isinstance(t, ScalarType) for t in types)
         suggestion = hint if scalars and len(types) > 1 else f"`map` applies `{op}` to each element"
 
         def make() -> Expr:
-            check_divisor(op, args)
+            check_constant(op, args)
             return FunCall(ScalarOp(op), args)
 
         return self.built(node, make, lambda: () if scalars and len(types) == 1 else (suggestion,))

@@ -10,9 +10,17 @@ import numpy as np
 from liftpy.ir.types import F64, FLOATS, SCALAR_BYTES, ScalarType
 from liftpy.language.embedded.lang import (
     absolute,
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atanh,
     ceil,
     cos,
+    cosh,
     equal,
+    erf,
     exp,
     floor,
     larger,
@@ -21,6 +29,7 @@ from liftpy.language.embedded.lang import (
     round,  # noqa: A004
     select,
     sin,
+    sinh,
     smaller,
     sqrt,
     tanh,
@@ -70,13 +79,20 @@ unary(floor, "Floor", floats=True)
 unary(ceil, "Ceil", floats=True)
 unary(round, "Round", floats=True)
 unary(lambda x: sin(x) / cos(x), "Tan", floats=True)
-unary(lambda x: tanh(x) * ((exp(x) + exp(-x)) / 2), "Sinh", floats=True)  # exact near 0
-unary(lambda x: (exp(x) + exp(-x)) / 2, "Cosh", floats=True)
+unary(asin, "Asin", floats=True)
+unary(acos, "Acos", floats=True)
+unary(atan, "Atan", floats=True)
+unary(sinh, "Sinh", floats=True)
+unary(cosh, "Cosh", floats=True)
+unary(asinh, "Asinh", floats=True)
+unary(acosh, "Acosh", floats=True)
+unary(atanh, "Atanh", floats=True)
+unary(erf, "Erf", floats=True)
 unary(lambda x: 1 / x, "Reciprocal", floats=True)
 unary(lambda x: 1 / (exp(-x) + 1), "Sigmoid", floats=True)
 unary(lambda x: x / (absolute(x) + 1), "Softsign", floats=True)
 unary(lambda x: unequal(x, x), "IsNaN", floats=True)
-unary(lambda x: ~x, "Not")
+unary(lambda x: ~x, "Not", "BitwiseNot")
 
 binary(lambda x, y: x + y, "Add")
 binary(lambda x, y: x - y, "Sub")
@@ -87,9 +103,24 @@ binary(lambda x, y: x <= y, "LessOrEqual")
 binary(lambda x, y: y < x, "Greater")
 binary(lambda x, y: y <= x, "GreaterOrEqual")
 binary(equal, "Equal")
-binary(lambda x, y: x & y, "And")
-binary(lambda x, y: x | y, "Or")
-binary(unequal, "Xor")
+binary(lambda x, y: x & y, "And", "BitwiseAnd")
+binary(lambda x, y: x | y, "Or", "BitwiseOr")
+binary(lambda x, y: x ^ y, "Xor", "BitwiseXor")
+
+
+@operator("BitShift", orders="any")
+def shift(node: Node) -> Body:
+    """A shift; a count that the type has no bit for moves all bits out, and leaves the sign."""
+    t = node.type()
+    signed, bits, zero = not t.name.startswith("u"), 8 * SCALAR_BYTES[t.name], literal(0, t)
+
+    def shifted(x: Any, y: Any) -> Any:
+        within = (zero <= y) & (y < bits) if signed else y < bits
+        if node.attribute("direction") == "LEFT":
+            return select(within, x << y, zero)
+        return select(within, x >> y, x >> (bits - 1) if signed else zero)
+
+    return on_elements(node, shifted)
 
 
 @operator("Relu", orders="any")
@@ -321,12 +352,13 @@ activation(
 )
 
 
-@operator("Gelu", note="only with `approximate=tanh`; the exact form needs `erf`", orders="any")
+@operator("Gelu", orders="any")
 def gelu(node: Node) -> Body:
-    """The approximation by `tanh`."""
+    """`x * (1 + erf(x / sqrt(2))) / 2`, or the approximation by `tanh`."""
     node.float_only()
     if node.attribute("approximate") != "tanh":
-        decline("the language has no `erf`", "approximate")
+        root = literal(np.sqrt(2), node.type())
+        return on_elements(node, lambda x: x * 0.5 * (1 + erf(x / root)))
     outer, inner = literal(np.sqrt(2 / np.pi), node.type()), literal(0.044715, node.type())
     return on_elements(node, lambda x: x * 0.5 * (1 + tanh(outer * (x + inner * x * x * x))))
 

@@ -46,12 +46,13 @@ def logical(operator: str, *names: str) -> One:
 
 
 def bitwise(operator: str, *names: str) -> One:
-    """A bitwise operator, of truth values."""
+    """A bitwise operator, of truth values or of integers."""
 
     def translated(call: OperatorCall) -> str:
-        if call.dtype != np.bool_:
-            raise Untranslated(f"bitwise operators on {call.dtype} are not expressed")
-        return logical(operator, *names)(call)
+        if call.dtype == np.bool_:
+            return logical(operator, *names)(call)
+        values = (call.value(call[name], call.dtype) for name in names)
+        return call.node(f"Bitwise{operator}", *values)
 
     return translated
 
@@ -147,8 +148,9 @@ def converted(call: OperatorCall) -> str:
 
 
 UNARY = {
-    "abs": "Abs", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp",
-    "floor": "Floor", "hardswish": "HardSwish", "log": "Log", "neg": "Neg",
+    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",
+    "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf",
+    "exp": "Exp", "floor": "Floor", "hardswish": "HardSwish", "log": "Log", "neg": "Neg",
     "reciprocal": "Reciprocal", "relu": "Relu", "round": "Round", "sigmoid": "Sigmoid",
     "sign": "Sign", "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh",
 }  # fmt: skip
@@ -173,9 +175,11 @@ TRANSLATIONS: dict[str, Translation] = {
     "aten.logical_or.default": logical("Or", "self", "other"),
     "aten.logical_xor.default": logical("Xor", "self", "other"),
     "aten.logical_not.default": logical("Not", "self"),
-    "aten.bitwise_and.Tensor": bitwise("And", "self", "other"),
-    "aten.bitwise_or.Tensor": bitwise("Or", "self", "other"),
-    "aten.bitwise_xor.Tensor": bitwise("Xor", "self", "other"),
+    **{
+        f"aten.bitwise_{operator.lower()}.{kind}": bitwise(operator, "self", "other")
+        for operator in ("And", "Or", "Xor")
+        for kind in ("Tensor", "Scalar")
+    },
     "aten.bitwise_not.default": bitwise("Not", "self"),
     "aten.isnan.default": tested("IsNaN"),
     "aten.isinf.default": tested("IsInf"),
