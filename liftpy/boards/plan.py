@@ -35,11 +35,12 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.types import SCALARS, STORAGE
 from liftpy.opencl.arguments import DTYPES, POISON, overwritten, touched_buffers
 from liftpy.opencl.kernel import Launch, Module, flat
-from liftpy.opencl.session import BUILD_OPTIONS, uses_if_there, with_newer
+from liftpy.opencl.session import BUILD_OPTIONS, extension_options
 
-FORMAT = "liftpy-plan 3"
+FORMAT = "liftpy-plan 4"
 """The program `board` also reads version 1, which has no reference kernel, and version 2, which has
-no build options for devices with an extension (`optional`)."""
+no build options for devices with an extension (`optional`). Version 3 had them without the version
+of OpenCL that they need; its lines with them are refused."""
 
 REFERENCE = f"kernels/{MODULE.name}.cl"
 """The file of the kernel by which a disturbed board is recognised (measure/reference.py)."""
@@ -165,8 +166,8 @@ def _candidate(part: BundledCandidate) -> Iterator[str]:
 def _module(module: Module) -> Iterator[str]:
     """The lines about the memory and the launches of some kernels."""
     yield from (f"extension {name}" for name in module.extensions)
-    newer = " ".join(with_newer(BUILD_OPTIONS))
-    yield from (f"optional {name} {newer}" for name in uses_if_there(module))
+    for found in extension_options(module, BUILD_OPTIONS):
+        yield f"optional {found.extension} {found.version} {' '.join(found.options)}"
     yield from (f"slot {name} {size}" for name, size in module.slots().items())
     inputs = {name: number for number, name in enumerate(flat(module.parameters))}
     phases = {

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from liftpy.errors import DeviceRefused
-from liftpy.ir.types import EXTENSIONS, INTEGER_DOTS
+from liftpy.ir.types import EXTENSIONS, INTEGER_DOTS, SUBGROUPS
 
 Kind = Literal["CPU", "GPU", "ACCELERATOR"]
 
@@ -22,7 +22,7 @@ any use.
 """
 
 
-KNOWN_EXTENSIONS = (*EXTENSIONS.values(), *INTEGER_DOTS)
+KNOWN_EXTENSIONS = (*EXTENSIONS.values(), *INTEGER_DOTS, *SUBGROUPS)
 """The OpenCL extensions that kernels may use: those of scalar types, and those of instructions."""
 
 

@@ -43,6 +43,7 @@ from liftpy.primitives import (
     MemoryPrimitive,
     ReduceInPlace,
     ReduceSeqUnroll,
+    ReduceSubgroups,
     ReduceVec,
     Slide,
     SlideSeq,
@@ -186,6 +187,8 @@ class Length(Blocks):
                 )
             case FunCall(ReduceInPlace() as fun, (init, xs)):
                 self.in_passes(fun, init, xs, env, dest)
+            case FunCall(ReduceSubgroups() as fun, (init, FunCall(MapLcl() as made, (xs,)))):
+                self.by_subgroups(fun, init, made, xs, env, dest)
             case FunCall(AnyReduce() as fun, (init, xs)):
                 self.fold(fun.f, init, xs, env, dest, unroll=isinstance(fun, ReduceSeqUnroll))
             case FunCall(AnyScan() as fun, (init, xs)):
@@ -231,6 +234,23 @@ class Length(Blocks):
                     self.generate(arg, env, place)
             case _:
                 self.copy(expr.type, self.view(expr, env), dest)
+
+    def by_subgroups(
+        self, fun: ReduceSubgroups, init: Expr, made: MapLcl, xs: Expr, env: Env, dest: Value
+    ) -> None:
+        """A fold by subgroups: an element, its fold, a guarded store of that, and their fold."""
+        source, value = self.view(xs, env), self.memory(made.f.body.type, "private")
+        self.loop(
+            made,
+            array_of(made.name, xs.type).length,
+            lambda i: self.generate(made.f.body, self.inner(made.f, env, source[i]), value),
+            unroll=True,
+        )
+        folded = self.variable(self.variable(value))
+        guard, store, barriers = 1, 1, 2  # one of which ends a loop around the fold
+        self.frame.each = self.frame.each + guard + store + barriers
+        given = self.inner(fun.f, env, self.view(init, env), self.variable(folded))
+        self.generate(fun.f.body, given, dest)
 
     def by_index(
         self, fun: AnyReduceByIndex, init: Expr, pairs: Expr, env: Env, dest: Pull
@@ -414,12 +434,14 @@ def serial_length(kernel: Kernel) -> Nat | None:
 
     It is the length of a kernel in which one work-item runs every map as a loop. Such a kernel is
     at least as long: a loop takes one statement more than a map over ids, and its body is the same.
-    None where this does not hold: if a work-item has its own elements of an accumulator, or if a
-    map over ids has a single element, because the loop would be left out.
+    None where this does not hold: if a work-item has its own elements of an accumulator, if
+    subgroups fold, or if a map over ids has a single element, because the loop would be left out.
     """
     asked = kernel.demand
     levels = (asked.glb, asked.wrg, asked.lcl)
-    if asked.divided or any(ONE in extents for level in levels for extents in level.values()):
+    if asked.divided or asked.folded:
+        return None
+    if any(ONE in extents for level in levels for extents in level.values()):
         return None
     return _length(serial(kernel.body), kernel.reads, kernel.writes)
 

@@ -32,6 +32,7 @@ from liftpy.primitives import (
     ReduceInPlace,
     ReduceSeq,
     ReduceSeqUnroll,
+    ReduceSubgroups,
     ScanSeq,
     SlideSeq,
     ToGlobal,
@@ -41,6 +42,11 @@ from liftpy.primitives import (
 from liftpy.primitives.in_place import is_pure, rereads
 from liftpy.primitives.levels import PARALLEL, Level, has_levels, level_of, misplaced, word
 from liftpy.primitives.map import array_of
+from liftpy.primitives.subgroups import (
+    SUBGROUP_OPERATORS,
+    SUBGROUP_TYPES,
+    subgroup_operator,
+)
 from liftpy.primitives.work import computes, is_layout, writable
 
 LOCAL_ALIGNMENT = 16
@@ -62,6 +68,8 @@ class Demand:
     """The `toGlobal`s whose values belong to a single work-item."""
     divided: list[tuple[str, dict[int, Nat]]] = field(default_factory=list)
     """The folds over parallel maps: the extents, by dimension, that divide their accumulators."""
+    folded: list[Nat] = field(default_factory=list[Nat])
+    """The lengths of the arrays that subgroups fold."""
 
     def extents(self, level: type) -> dict[int, list[Nat]]:
         """The extents of one parallel level."""
@@ -100,6 +108,7 @@ def demand(body: Expr) -> Demand:
         _check_storage(value, PARALLEL, ToGlobal.name)
     _check_writers(body)
     _check_divided(found)
+    _check_folded(found)
     if found.glb and found.groups:
         message = (
             "mapGlb cannot be mixed with mapWrg or mapLcl in one kernel: use toGlobal between them"
@@ -139,6 +148,11 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                 _check_step(fun.f.body, frozenset(extents), fun.name)
                 if extents:
                     found.divided.append((fun.name, extents))
+            case ReduceSubgroups() as fun:
+                _check_subgroups(fun, expr.args[1], above)
+                found.local = found.local + size_bytes(expr.args[1].type)
+                found.local_arrays += 1
+                found.folded.append(array_of(fun.name, expr.args[1].type).length)
             case ReduceInPlace() as fun:
                 check_in_place(fun)
                 if has_levels(fun.f) and not is_pure(expr.args[0]):
@@ -216,6 +230,40 @@ def _check_divided(found: Demand) -> None:
                 raise TypeRefused(message)
 
 
+def _check_subgroups(fun: ReduceSubgroups, xs: Expr, above: tuple[Level, ...]) -> None:
+    """Check that subgroups have the function of a fold, and that a work-item has each element."""
+    if subgroup_operator(fun.f) is None:
+        types = ", ".join(map(str, SUBGROUP_TYPES))
+        raise TypeRefused(
+            f"{fun.name} folds by {', '.join(SUBGROUP_OPERATORS)} of two elements of type {types}, "
+            f"and not by another function of {fun.f.body.type}: OpenCL has no function of "
+            "subgroups for it. Use reduceSeq"
+        )
+    if not (isinstance(xs, FunCall) and isinstance(xs.fun, MapLcl) and xs.fun.dim == 0):
+        raise TypeRefused(
+            f"{fun.name} folds an element of each work-item, which mapLcl(0) makes: "
+            f"write ... |> mapLcl(0, x => ...) |> {fun.name}(...)"
+        )
+    levels = [level for level, _ in above]
+    if MapWrg not in levels or MapLcl in levels:
+        raise TypeRefused(
+            f"{fun.name} must be inside a mapWrg and outside every mapLcl: "
+            "the work-items of a group compute it together"
+        )
+
+
+def _check_folded(found: Demand) -> None:
+    """Check that each array that subgroups fold has an element for each work-item of a group."""
+    x, y, z = found.local_size()
+    for length in found.folded:
+        if (length, y, z) != (x, ONE, ONE):
+            raise TypeRefused(
+                f"{ReduceSubgroups.name} folds {length} elements, and a work-group has {x} * {y} * "
+                f"{z} work-items: make an element for each work-item of a group of one dimension, "
+                "with split inside mapLcl(0)"
+            )
+
+
 def _check_writers(body: Expr) -> None:
     """Check that everything a kernel stores is stored over the same levels (rule 7).
 
@@ -271,9 +319,11 @@ def writers(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
 
 
 def staged(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
-    """`writers` of the parts that an expression stages in local memory."""
-    if not has_call(expr, ToLocal):
+    """`writers` of the parts that an expression stages in local memory, or folds by subgroups."""
+    if not has_call(expr, ToLocal, ReduceSubgroups):
         return
+    if isinstance(expr, FunCall) and isinstance(expr.fun, ReduceSubgroups):
+        yield frozenset((*above, (MapLcl, 0)))
     if isinstance(expr, FunCall) and isinstance(expr.fun, ToLocal):
         yield from writers(expr, above)
         return

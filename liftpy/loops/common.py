@@ -39,6 +39,7 @@ from liftpy.loops.tree import (
     Select,
     Statement,
     Store,
+    SubgroupsReduce,
     Value,
     VectorSlice,
     rebuilt,
@@ -127,6 +128,9 @@ class KnownVariables:
             case VectorSlice(vector, first, width):
                 key = VectorSlice(symbol(self.values[vector.name], vector), first, width)
                 made = VectorSlice(self.names[vector.name], first, width)
+            case SubgroupsReduce(op, cell):  # the cell names the memory: it is not loaded
+                key = SubgroupsReduce(op, place_renamed(cell, self.symbols))
+                made = SubgroupsReduce(op, place_renamed(cell, self.spelled))
             case _:
                 parts = [(part, *self.shared(part)) for part in value.parts]
                 symbols = iter([symbol(number, part) for part, number, _ in parts])

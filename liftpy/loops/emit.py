@@ -14,6 +14,7 @@ from liftpy.ir.pull import Value
 from liftpy.loops import bins, carried, updates
 from liftpy.loops.nest import Restore
 from liftpy.loops.stepping import Stepping, anywhere, is_private, scalar_count, vectors
+from liftpy.loops.subgroups import by_subgroups
 from liftpy.loops.viewing import Env
 from liftpy.primitives import (
     ExclusiveScanSeq,
@@ -29,6 +30,7 @@ from liftpy.primitives import (
     ReduceInPlace,
     ReduceSeq,
     ReduceSeqUnroll,
+    ReduceSubgroups,
     ScanSeq,
     SlideSeq,
     ToGlobal,
@@ -59,6 +61,8 @@ class Emitter(Stepping):
             case FunCall(ReduceSeq() | ReduceSeqUnroll() as fun, (init, xs)) if is_private(dest):
                 unroll = isinstance(fun, ReduceSeqUnroll)
                 carried.fold(self, fun.f, init, xs, env, dest, unroll=unroll)
+            case FunCall(ReduceSubgroups() as fun, (init, xs)) if is_private(dest):
+                by_subgroups(self, fun, init, xs, env, dest)
             case FunCall(ReduceInPlace() as fun, (init, xs)):
                 updates.in_passes(self, fun, init, xs, env, dest)
             case FunCall((ScanSeq() | ExclusiveScanSeq()) as fun, (init, xs)):

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from liftpy.loops.bounds import is_natural
-from liftpy.loops.tree import Block, Cell, For, If, Let, Select, Statement, Value
+from liftpy.loops.tree import Block, Cell, For, If, Let, Select, Statement, SubgroupReduce, Value
 
 
 def hoisted(block: Block) -> Block:
@@ -71,6 +71,8 @@ def is_invariant(value: Value) -> bool:
         return inside and is_constant(value)
     if isinstance(value, Select):
         return is_constant(value)
+    if isinstance(value, SubgroupReduce):  # it stays where all work-items come by
+        return False
     return all(map(is_invariant, value.parts))
 
 

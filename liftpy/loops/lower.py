@@ -25,8 +25,10 @@ class LoopKernel:
     `buffers` are its memories in global memory: those that it reads, the one that it writes, and
     its scratch. `locals` are the memories of a work-group. `ids` are the names of the ids that it
     uses: `gid0` is the global id in dimension 0, `wid0` the id of the work-group, `lid0` the id in
-    the work-group. If the kernel is `rolled`, counters of loops may index private memory. `regular`
-    has the counters of the loops over registers that stand for their iterations (`loops.regular`).
+    the work-group, `sgid0` the id of the subgroup in the work-group, and `slid0` the id in the
+    subgroup, in the order that the device chooses. If the kernel is `rolled`, counters of loops may
+    index private memory. `regular` has the counters of the loops over registers that stand for
+    their iterations (`loops.regular`).
     """
 
     kernel: Kernel
@@ -49,6 +51,7 @@ class LoopKernel:
         """The number of values of each id."""
         groups = tuple(g // s for g, s in zip(self.global_size, self.local_size, strict=True))
         sizes = {"gid": self.global_size, "wid": groups, "lid": self.local_size}
+        sizes |= dict.fromkeys(("sgid", "slid"), self.local_size)  # of subgroups of any size
         return {name: sizes[name[:-1]][int(name[-1])] for name in self.ids}
 
     @property

@@ -44,6 +44,8 @@ from liftpy.loops.tree import (
     Select,
     Splat,
     Statement,
+    SubgroupReduce,
+    SubgroupsReduce,
     VectorSlice,
 )
 from liftpy.loops.tree import Value as Code
@@ -57,6 +59,8 @@ from liftpy.views.terms import (
     Inside,
     Lanes,
     Load,
+    OfSubgroup,
+    OfSubgroups,
     Term,
     Variable,
 )
@@ -163,6 +167,10 @@ class Reading:
                 return self.in_variable(term, 1, lambda: self.unconditional(term))
             case Lanes():
                 return self.in_variable(term, 1, lambda: self.fold_lanes(term))
+            case OfSubgroup(op, value):
+                return SubgroupReduce(op, self.scalar(value))
+            case OfSubgroups(op, result):
+                return SubgroupsReduce(op, self.cell(result, 1))
             case Variable(name, t, width, lane):
                 held = self.bound.get(name) or Name(name, t, width)
                 return held if lane is None else VectorSlice(held, lane)

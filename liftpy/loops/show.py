@@ -27,6 +27,8 @@ from liftpy.loops.tree import (
     Select,
     Splat,
     Store,
+    SubgroupReduce,
+    SubgroupsReduce,
     Value,
     VectorSlice,
 )
@@ -127,6 +129,10 @@ def show(value: Value, *, inside: bool = False) -> str:
             return f"({', '.join(map(show, lanes))})"
         case Dot((left, right)):
             return f"dot({show(left)}, {show(right)})"
+        case SubgroupReduce(op, inner):
+            return f"subgroup({op}, {show(inner)})"
+        case SubgroupsReduce(op, cell):
+            return f"subgroups({op}, {cell.memory.name})"
         case Operate(op, (left, right)) if not op[0].isalpha():
             text = f"{show(left, inside=True)} {op} {show(right, inside=True)}"
         case Operate(op, args):

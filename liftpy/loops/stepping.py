@@ -123,12 +123,14 @@ class Stepping(Viewing):
                 self.parallel(f"wid{fun.dim}", groups, length, body)
             case MapLcl():
                 size = self.local_size[fun.dim]
+                self.in_items += 1
                 if length % size == 0:
                     self.shared(f"lid{fun.dim}", size, length, body)
                 else:
                     self.uneven += 1
                     self.parallel(f"lid{fun.dim}", size, length, body)
                     self.uneven -= 1
+                self.in_items -= 1
             case _:
                 unroll = unroll or isinstance(fun, MapSeqUnroll)
                 self.sequential(length, body, unroll=unroll, ahead=isinstance(fun, MapSeqAhead))

@@ -8,7 +8,16 @@ from typing import TypeAlias
 
 from liftpy.ir.nat import Nat, Var, var
 from liftpy.views.access import AccessReader
-from liftpy.views.terms import Apply, Choice, FromIndex, Lanes, Load, Term, Variable
+from liftpy.views.terms import (
+    Apply,
+    Choice,
+    FromIndex,
+    Lanes,
+    Load,
+    OfSubgroup,
+    Term,
+    Variable,
+)
 
 #: The replacement of a name: a number for a counter, a term for a variable.
 By: TypeAlias = int | Term
@@ -23,6 +32,8 @@ def rebuilt(read: AccessReader, term: Term, change: Callable[[Term], Term]) -> T
             return read.either(condition, change(then), change(otherwise))
         case Lanes(init, vector, step=step):
             return replace(term, init=change(init), vector=change(vector), step=change(step))
+        case OfSubgroup(op, value):
+            return OfSubgroup(op, change(value))
         case _:
             return term
 

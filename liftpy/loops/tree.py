@@ -18,6 +18,9 @@ from liftpy.ir.nat import Nat
 from liftpy.ir.types import F32, I32, ScalarType
 from liftpy.views.terms import Memory
 
+SUBGROUP_ID, SUBGROUP_LOCAL_ID = SUBGROUP_IDS = "sgid0", "slid0"
+"""The id of a subgroup in its group, and of a work-item in its subgroup."""
+
 # --- expressions ----------------------------------------------------------------------------------
 
 
@@ -152,6 +155,51 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
+class SubgroupReduce:
+    """The fold of a value of each work-item of the subgroup, by an operator that commutes.
+
+    All work-items of the subgroup compute it together, and all get the result. It is the value of a
+    `Let` that every work-item of the group reaches.
+    """
+
+    op: str
+    value: Value
+    width: ClassVar = 1
+
+    @property
+    def type(self) -> ScalarType:
+        """The scalar type."""
+        return self.value.type
+
+    @property
+    def parts(self) -> tuple[Value, ...]:
+        """What it is computed from."""
+        return (self.value,)
+
+
+@dataclass(frozen=True, slots=True)
+class SubgroupsReduce:
+    """The fold of what all subgroups of the group have stored in a memory.
+
+    `cell` is where the subgroup of the work-item has stored its own: at its id.
+    """
+
+    op: str
+    cell: Cell
+    width: ClassVar = 1
+
+    @property
+    def type(self) -> ScalarType:
+        """The scalar type."""
+        return self.cell.type
+
+    @property
+    def parts(self) -> tuple[Value, ...]:
+        """What it is computed from."""
+        return (self.cell,)
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """`then` if a condition holds, else `otherwise`; only one of them is computed."""
 
@@ -175,7 +223,20 @@ class Select:
         return self.then, self.otherwise
 
 
-Value: TypeAlias = Const | Index | Name | VectorSlice | Cell | Operate | Splat | Pack | Dot | Select
+Value: TypeAlias = (
+    Const
+    | Index
+    | Name
+    | VectorSlice
+    | Cell
+    | Operate
+    | Splat
+    | Pack
+    | Dot
+    | SubgroupReduce
+    | SubgroupsReduce
+    | Select
+)
 
 
 # --- conditions -----------------------------------------------------------------------------------
@@ -251,6 +312,8 @@ def rebuilt(value: Value, change: Callable[[Value], Value]) -> Value:
             return Pack(tuple(map(change, lanes)))
         case Dot((left, right)):
             return Dot((change(left), change(right)))
+        case SubgroupReduce(op, inner):
+            return SubgroupReduce(op, change(inner))
         case Select(condition, then, otherwise):
             return Select(condition, change(then), change(otherwise))
         case _:

@@ -10,7 +10,8 @@
   memory the work-group's; private memory is indexed by numbers within its length (except in a
   kernel with loops that are still `rolled`).
 - *Barriers* are where every work-item of a group comes by: in no branch, and in no loop whose
-  iterations are divided unevenly among the work-items.
+  iterations are divided unevenly among the work-items. So are the folds of subgroups, each of which
+  is a variable of its own; the fold of their results reads them where subgroups store them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from liftpy.ir.types import BOOL, F32, FLOATS, I8, SCALARS, STORAGE, U8
 from liftpy.loops.bounds import Ends, ends
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
+    SUBGROUP_ID,
     Barrier,
     Block,
     Cell,
@@ -43,10 +45,13 @@ from liftpy.loops.tree import (
     Simple,
     Splat,
     Store,
+    SubgroupReduce,
+    SubgroupsReduce,
     Value,
     VectorSlice,
     values_in,
 )
+from liftpy.primitives.subgroups import SUBGROUP_OPERATORS, SUBGROUP_TYPES
 from liftpy.primitives.vector import LANES_OF_A_DOT
 
 WIDTHS = frozenset({1, 2, 3, 4, 8, 16})
@@ -98,6 +103,8 @@ def _of_block(block: Block, scope: KernelPoint) -> Iterator[str]:
             for value in s.values:
                 for part in values_in(value):
                     yield from _of_value(part, scope)
+                    if isinstance(part, SubgroupReduce):
+                        yield from _of_subgroup(s, part, scope)
         match s:
             case Let(name, value):
                 if name in scope.variables or name in scope.indices or name in memories:
@@ -133,6 +140,16 @@ def _of_store(s: Store, scope: KernelPoint) -> Iterator[str]:
     if (value.type, value.width) != (cell.type, cell.width):
         given = f"{value.width} of {value.type}"
         yield f"{cell.width} of {cell.type} in {cell.memory.name} are given {given}"
+
+
+def _of_subgroup(s: Simple, value: SubgroupReduce, scope: KernelPoint) -> Iterator[str]:
+    """What is wrong with a fold of a subgroup in a statement."""
+    if not scope.uniform:
+        yield f"a fold of subgroups by {value.op} that not every work-item reaches"
+    if not isinstance(s, Let) or s.value is not value:
+        yield f"a fold of subgroups by {value.op} is no variable of its own"
+    if value.op not in SUBGROUP_OPERATORS or value.type not in SUBGROUP_TYPES:
+        yield f"no subgroup folds {value.type} by {value.op}"
 
 
 def _of_loop(s: For, scope: KernelPoint) -> Iterator[str]:
@@ -214,6 +231,12 @@ def _of_value(value: Value, scope: KernelPoint) -> Iterator[str]:
                 yield f"a dot of {left.width} of {left.type} and {right.width} of {right.type}"
             elif left.width > LANES_OF_A_DOT or not (floats or left.width == LANES_OF_A_DOT):
                 yield f"a dot of {left.width} lanes"
+        case SubgroupReduce(_, inner):
+            if inner.width != 1:
+                yield f"a fold of subgroups of {inner.width} lanes"
+        case SubgroupsReduce(op, cell):
+            if cell.memory.space != "local" or not cell.index.names() <= {SUBGROUP_ID}:
+                yield f"the results of subgroups are folded by {op} from {cell.memory.name}"
         case Select(condition, then, otherwise):
             yield from _of_condition(condition, scope)
             if (then.type, then.width) != (otherwise.type, otherwise.width):

@@ -84,6 +84,7 @@ class Viewing:
     scratch: dict[FunCall, list[Pull]] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
     uneven: int = 0
+    in_items: int = 0  # maps over local ids whose functions are being emitted
     nontemporal: bool = False
     storing: int = 0  # vectors whose elements are being computed
     views: dict[tuple[int, ...], tuple[Expr, list[Value], Value]] = field(default_factory=dict)

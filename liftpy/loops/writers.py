@@ -15,6 +15,7 @@ from liftpy.ir.constraint import Constraint, at_most, equal
 from liftpy.ir.nat import Nat, var
 from liftpy.loops.bounds import CodePlace, accesses
 from liftpy.loops.lower import LoopKernel
+from liftpy.loops.tree import SUBGROUP_IDS
 from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
 from liftpy.views.terms import Memory
 
@@ -59,8 +60,11 @@ class AccessRows:
 
 
 def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
-    """The accesses of stored buffers for which two work-items may access one element."""
-    ids = {name: count for name, count in code.ranges.items() if count > 1}
+    """The accesses of stored buffers for which two work-items may access one element.
+
+    The ids of subgroups tell no work-items apart that the other ids do not.
+    """
+    ids = {n: count for n, count in code.ranges.items() if count > 1 and n not in SUBGROUP_IDS}
     runs = list(runs_of(code))
     if not all(is_told_apart(code, dim) for dim in range(3)):
         why = "the launch has more work-items than the ids tell apart"

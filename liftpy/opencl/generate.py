@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.errors import TypeRefused
@@ -30,6 +31,7 @@ from liftpy.opencl.memory import GlobalArray, arrays_of, figures, slots
 from liftpy.opencl.printer import Printer, whole_type
 from liftpy.opencl.scalars import division_helpers, dot_helpers, fetch_helpers, stream_helpers
 from liftpy.opencl.storage import element_c, storage_helpers, units
+from liftpy.opencl.subgroups import SUBGROUP_IDS, subgroup_helpers
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.views.access import part_name
@@ -45,9 +47,9 @@ get_local_id get_group_id barrier select fma mad min max abs
 """
 #: Names that no buffer may have: those that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(
-    r"(v|i|acc|p|l|old|gid|wid|lid|k)\d+\w*|lanes"
+    r"(v|i|acc|p|l|old|gid|wid|lid|sgid|slid|k)\d+\w*|lanes"
     r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_|fetch_)\w*"
-    r"|(read|stored|load|store)_\w+_\d+|(arm_)?dot(_[iu]8_[iu]8)?"
+    r"|(read|stored|load|store)_\w+_\d+|(arm_)?dot(_[iu]8_[iu]8)?|sub_?groups?_\w*"
 )
 #: Other names that no buffer may have: keywords, types and functions of OpenCL C.
 RESERVED = frozenset(WORDS.split()) | {o.c for o in OPERATORS.values() if o.c.isidentifier()}
@@ -94,13 +96,9 @@ def assemble(
     scalars = scalars_in(program.body)
     needed = tuple(extension for t, extension in EXTENSIONS.items() if t in scalars)
     header = [f"#pragma OPENCL EXTENSION {extension} : enable" for extension in needed]
-    if "floor_div(" in text or "floor_mod(" in text:
-        header.append(HELPERS)
-    header += division_helpers(text) + storage_helpers(text)
-    header += dot_helpers(text) + stream_helpers(text) + fetch_helpers(text)
     module = Module(
         program.name,
-        "\n".join([*header, text]),
+        "\n".join([*header, *helpers_of(text), text]),
         tuple(describe(p, names, slot) for p, slot in placed.items()),
         launches,
         tuple(stored_names(p, names) for p in program.params),
@@ -109,6 +107,21 @@ def assemble(
         needed,
     )
     return module, emitted
+
+
+def helpers_of(text: str) -> Iterator[str]:
+    """The definitions of the functions of liftpy's own that kernels call."""
+    if "floor_div(" in text or "floor_mod(" in text:
+        yield HELPERS
+    for helpers in (
+        division_helpers,
+        storage_helpers,
+        subgroup_helpers,
+        dot_helpers,
+        stream_helpers,
+        fetch_helpers,
+    ):
+        yield from helpers(text)
 
 
 def check_unrolled(program: LoweredProgram) -> None:
@@ -193,6 +206,12 @@ def emit_kernel(code: LoopKernel) -> EmittedKernel:
 ID_CALLS = {"gid": "get_global_id", "wid": "get_group_id", "lid": "get_local_id"}
 
 
+def id_call(name: str) -> str:
+    """The call that returns an id."""
+    kind, dim = name[:-1], name[-1]
+    return f"{SUBGROUP_IDS[kind]}()" if kind in SUBGROUP_IDS else f"{ID_CALLS[kind]}({dim})"
+
+
 def local_array(memory: Memory) -> str:
     """The declaration of an array in local memory.
 
@@ -207,7 +226,7 @@ def kernel_text(code: LoopKernel, printer: Printer) -> str:
     """The text of a kernel: its head, its ids, its local memory and its statements."""
     kernel = code.kernel
     lines = [
-        f"  const {whole_type(count - 1)} {name} = {ID_CALLS[name[:-1]]}({name[-1]});"
+        f"  const {whole_type(count - 1)} {name} = {id_call(name)};"
         for name, count in code.ranges.items()
     ]
     lines += [f"  {local_array(m)};" for m in code.locals]

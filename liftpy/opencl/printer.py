@@ -36,6 +36,8 @@ from liftpy.loops.tree import (
     Splat,
     Statement,
     Store,
+    SubgroupReduce,
+    SubgroupsReduce,
     Value,
     VectorSlice,
     statements_in,
@@ -46,6 +48,7 @@ from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vec
 from liftpy.opencl.indices import MAX_INT, index_c, magnitude
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c
 from liftpy.opencl.storage import element_c, is_split, kept, loaded, units
+from liftpy.opencl.subgroups import subgroup_call
 from liftpy.views.terms import Memory
 
 INDENT = "  "
@@ -201,6 +204,11 @@ class Printer:
             case Dot((left, right)):
                 whole = "" if value.type == F32 else f"_{left.type}_{right.type}"
                 return CallC(f"dot{whole}", self.each(value.parts))
+            case SubgroupReduce(op, inner):
+                return CallC(subgroup_call(op, value.type), (self.c(inner),))
+            case SubgroupsReduce(op, cell):
+                function = subgroup_call(op, value.type, of_results=True)
+                return CallC(function, (Text(cell.memory.name),))
             case Select(condition, then, otherwise):
                 return Ternary(condition_c(condition), self.c(then), self.c(otherwise))
 

@@ -11,13 +11,13 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from liftpy.constraints.device import Device, check_attached, check_extensions
 from liftpy.errors import BuildFailed, InternalError
-from liftpy.ir.types import INTEGER_DOTS
+from liftpy.ir.types import INTEGER_DOTS, SUBGROUPS
 from liftpy.opencl.allocations import Allocations, Room
 from liftpy.opencl.arguments import check_launch, check_memory, check_module
 from liftpy.opencl.devices import handle_of
@@ -26,6 +26,7 @@ from liftpy.opencl.kernel import Binary, Launch, Module
 from liftpy.opencl.launching import Launcher
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.scalars import DOT_FEATURE
+from liftpy.opencl.subgroups import HAS_SUBGROUPS
 
 WARNED = threading.Lock()
 """Held during a build: `warnings.catch_warnings` changes and restores the filters of the whole
@@ -39,25 +40,52 @@ and NaN and infinity are preserved (so that poison shows). Results of different 
 rounding only.
 """
 
-NEWER = "-cl-std=CL3.0"
-"""The option for modules that use an extension of a newer OpenCL C, if the device has it."""
+NEWER, OLDER = "-cl-std=CL3.0", "-cl-std=CL2.0"
+"""The options for modules that use an extension of a newer OpenCL C, if the device has it."""
 
 
-def uses_if_there(module: Module) -> tuple[str, ...]:
-    """The extensions that the source of a module uses if the device has them."""
-    return INTEGER_DOTS[:1] if DOT_FEATURE in module.source else ()
+class ExtensionOptions(NamedTuple):
+    """Build options for devices with an extension and at least a version of OpenCL."""
+
+    extension: str
+    version: int
+    options: tuple[str, ...]
+
+
+def extension_options(module: Module, options: tuple[str, ...]) -> Iterator[ExtensionOptions]:
+    """The build options of a module for devices with extensions; the first that fit are used.
+
+    The source uses subgroups only if `HAS_SUBGROUPS` is defined: compilers define the macros of
+    extensions that their devices do not have. Those of Khronos belong to OpenCL C 2 and 3, those of
+    Intel to every version.
+    """
+    if HAS_SUBGROUPS in module.source:
+        khronos, intel = SUBGROUPS
+        defined = f"-D{HAS_SUBGROUPS}"
+        yield ExtensionOptions(khronos, 3, (*with_standard(options, NEWER), defined))
+        yield ExtensionOptions(khronos, 2, (*with_standard(options, OLDER), defined))
+        yield ExtensionOptions(intel, 1, (*options, defined))
+    if DOT_FEATURE in module.source:
+        yield ExtensionOptions(INTEGER_DOTS[0], 3, with_standard(options, NEWER))
 
 
 def options_of(module: Module, device: Device, options: tuple[str, ...]) -> tuple[str, ...]:
-    """The options to build a module with: `NEWER` if it uses an extension that the device has."""
-    if not set(uses_if_there(module)) & {*device.extensions}:
-        return options
-    return with_newer(options)
+    """The options to build a module with on a device.
+
+    A device of OpenCL 3 may report OpenCL C 1.2, and one of OpenCL 2 reports OpenCL C 2.
+    """
+    version = 2 if device.opencl_c.startswith("OpenCL C 2.") else 3
+    fitting = (
+        found.options
+        for found in extension_options(module, options)
+        if found.extension in device.extensions and found.version <= version
+    )
+    return next(fitting, options)
 
 
-def with_newer(options: tuple[str, ...]) -> tuple[str, ...]:
-    """Build options with `NEWER` instead of the version of OpenCL C."""
-    return tuple(NEWER if o.startswith("-cl-std=") else o for o in options)
+def with_standard(options: tuple[str, ...], standard: str) -> tuple[str, ...]:
+    """Build options with another version of OpenCL C."""
+    return tuple(standard if o.startswith("-cl-std=") else o for o in options)
 
 
 class Session:

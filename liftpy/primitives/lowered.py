@@ -6,6 +6,7 @@ Each has the meaning of its algorithmic form, so lowering is sound by definition
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -116,6 +117,39 @@ class ReduceInPlace(AnyReduce):
     """
 
     name: ClassVar[str] = "reduceInPlace"
+
+
+@dataclass(frozen=True)
+class ReduceSubgroups(AnyReduce):
+    """Folds an element of each work-item of a group, by the functions of subgroups of a device.
+
+    `mapLcl(0)` makes the array, and all work-items get the result. The function is a sum, a maximum
+    or a minimum. The device chooses the order; the meaning has another one than that of `reduce`,
+    so that the two are equal only for associative and commutative functions. A maximum or a minimum
+    of numbers and NaN may be either.
+
+    reduceSubgroups(f) : (a, [a]n) -> a        f(... f(f(init, xs[n-1]), xs[n-2]) ..., xs[0])
+    """
+
+    name: ClassVar[str] = "reduceSubgroups"
+
+    def type_of(self, init: Type, xs: Type) -> Type:
+        element = array_of(self.name, xs).element
+        if init != element:
+            raise TypeRefused(
+                f"{self.name} folds elements of the accumulator's type, {init}; "
+                f"these are of type {element}: convert them with map first"
+            )
+        return init
+
+    def meaning(
+        self, read: Reader, f: Callable[[Value, Value], Value], init: Value, xs: Pull
+    ) -> Value:
+        last = xs.length - 1
+        return read.reduced(f, init, Pull(xs.length, lambda i: xs[last - i]))
+
+    def reference(self, f: Callable[[Any, Any], Any], init: Any, xs: list[Any]) -> Any:
+        return functools.reduce(f, reversed(xs), init)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from liftpy.primitives import (
     At,
     Generate,
     MapVec,
+    ReduceSubgroups,
     ReduceVec,
     SlideSeq,
 )
@@ -36,7 +37,8 @@ z, x = Param("z", U), Param("x", T)
 xs, ys, zs = array("xs", T, n), array("ys", T, k), array("zs", U, k)
 xss = array("xss", T, n, m)
 pairs = array("pairs", TupleType((T, U)), n)
-f = unknown("f", U)
+start = Param("z", S)
+f, op = unknown("f", U), unknown("f", S)
 
 #: The value of a field in the general instance of a primitive, by the field's type and name.
 UNKNOWN: dict[str, Callable[[str], Any]] = {
@@ -49,6 +51,7 @@ UNKNOWN: dict[str, Callable[[str], Any]] = {
 GENERAL: dict[type[Primitive], Callable[[Any], Instance]] = {
     AnyMap: lambda p: (p(function(f, x=T)), (xs,)),
     AnyReduce: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
+    ReduceSubgroups: lambda p: (p(function(op, a=S, x=S)), (start, array("xs", S, n))),
     Get: lambda p: (p(1), (Param("pair", TupleType((T, U))),)),
     Generate: lambda p: (p(var("length", None), function(f, i=I32)), ()),
     At: lambda p: (p(), (Param("i", I32), xs)),

@@ -16,7 +16,19 @@ from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import MEMORY, Hardware
 from liftpy.ir.operators import OPERATORS
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.tree import Block, Dot, For, If, Let, Operate, Store, Value, values_in
+from liftpy.loops.tree import (
+    Block,
+    Dot,
+    For,
+    If,
+    Let,
+    Operate,
+    Store,
+    SubgroupReduce,
+    SubgroupsReduce,
+    Value,
+    values_in,
+)
 from liftpy.pipeline import run_code
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.traffic.energy_costs import EnergyCosts
@@ -60,7 +72,7 @@ def energy_proxy(
     """The energy proxy of one of many runs of a lowered program whose sizes are numbers."""
     counted: Executed = {}
     for code in run_code(lowered):
-        add(counted, executed(code))
+        add(counted, executed(code, hardware.subgroup))
     return proxy_of(modelled(lowered, device, hardware), counted, costs)
 
 
@@ -81,40 +93,45 @@ def proxy_of(model: Modelled, counted: Executed, costs: EnergyCosts) -> EnergyPr
     )
 
 
-def executed(code: LoopKernel) -> Executed:
-    """The operations that all work-items of a kernel execute.
+def executed(code: LoopKernel, subgroup: int = 1) -> Executed:
+    """The operations that all work-items of a kernel execute, with subgroups of a size.
 
     Guards are taken to hold; of two branches, the one with more operations counts.
     """
-    return in_block(code.block, math.prod(code.global_size))
+    return in_block(code.block, math.prod(code.global_size), subgroup)
 
 
-def in_block(block: Block, times: float) -> Executed:
+def in_block(block: Block, times: float, subgroup: int) -> Executed:
     """The operations of a block that all work-items together execute `times` times."""
     found: Executed = {}
     for s in block:
         match s:
             case For(first=int(first)):
-                add(found, in_block(s.body, times * -(-(s.bound - first) // s.step)))
+                add(found, in_block(s.body, times * -(-(s.bound - first) // s.step), subgroup))
             case For():  # it begins at an id, and all ids below the step share the iterations
-                add(found, in_block(s.body, times * s.bound / s.step))
+                add(found, in_block(s.body, times * s.bound / s.step, subgroup))
             case If():
-                branches = in_block(s.then, times), in_block(s.otherwise, times)
+                branches = (in_block(b, times, subgroup) for b in (s.then, s.otherwise))
                 add(found, max(branches, key=lambda counted: sum(counted.values())))
             case Let() | Store():
-                add(found, in_value(s.value, times))
+                add(found, in_value(s.value, times, subgroup))
             case _:
                 pass
     return found
 
 
-def in_value(value: Value, times: float) -> Executed:
+def in_value(value: Value, times: float, subgroup: int) -> Executed:
     """The operations of an expression that is evaluated `times` times."""
     found: Executed = {}
     for part in values_in(value):
         if isinstance(part, Operate):
             typed = part.parts[0] if OPERATORS[part.op].truth else part
             add(found, {(part.op, str(typed.type)): times * part.width})
+        elif isinstance(part, SubgroupReduce):  # the values of a subgroup but one
+            add(found, {(part.op, str(part.type)): times * (subgroup - 1) / subgroup})
+        elif isinstance(part, SubgroupsReduce):
+            results = -(-part.cell.memory.length // subgroup)
+            add(found, {(part.op, str(part.type)): times * (results - 1)})
         elif isinstance(part, Dot):
             add(found, {(op, str(part.type)): times * part.parts[0].width for op in "*+"})
     return found

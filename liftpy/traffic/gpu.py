@@ -22,7 +22,7 @@ from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import Hardware
 from liftpy.ir.types import size_bytes
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.tree import Barrier, Block, Cell, For
+from liftpy.loops.tree import SUBGROUP_LOCAL_ID, Barrier, Block, Cell, For
 from liftpy.opencl.printer import is_whole
 from liftpy.traffic.model import LATENCY, ModelledKernel
 from liftpy.traffic.nest import Access, Axis, Loop, Nest
@@ -104,7 +104,8 @@ def kernel_on_gpu(code: LoopKernel, device: Device, hardware: Hardware) -> Model
     placed = residency_of(code, device, hardware)
     names, batches, together, shares = axes_of(code, placed)
     first = "lid0" if code.kernel.demand.groups else "gid0"
-    reader = Reader(first, code.regular, code.ranges)
+    ids = {**code.ranges, SUBGROUP_LOCAL_ID: hardware.subgroup}
+    reader = Reader(first, code.regular, ids, hardware.subgroup)
     body = side_by_side(reader.block(code.block, names, []), together)
     for axis in batches:
         body = (Loop(axis.name, axis.trips, body),)

@@ -28,6 +28,8 @@ from liftpy.loops.tree import (
     Let,
     Operate,
     Store,
+    SubgroupReduce,
+    SubgroupsReduce,
     Value,
     accesses_of,
     values_in,
@@ -141,13 +143,15 @@ class Straight:
 class Reader:
     """Reads statements; `first` is the axis of work-items that are adjacent.
 
-    `ids` has the number of values of each id. A loop whose counter is in `regular` stands for its
-    iterations, one after the other (`liftpy.loops.regular`).
+    `ids` has the number of values of each id, and `subgroup` is the size of subgroups. A loop whose
+    counter is in `regular` stands for its iterations, one after the other
+    (`liftpy.loops.regular`).
     """
 
     first: str
     regular: frozenset[str] = frozenset()
     ids: Mapping[str, int] = field(default_factory=dict[str, int])
+    subgroup: int = 1
     counts: Counts = field(default_factory=Counts)
     loops: tuple[For, ...] = ()
     branches: tuple[tuple[Condition, bool], ...] = ()
@@ -222,12 +226,19 @@ class Reader:
         return Loop(axis, trips, body)
 
     def operations(self, value: Value, times: int | Fraction) -> None:
-        """Counts the operations of an expression; a product that is added is part of the sum."""
+        """Counts the operations of an expression; a product that is added is part of the sum.
+
+        A fold of a subgroup halves the number of values again and again: each step is an exchange
+        of values and an operation. All work-items fold the results of all subgroups.
+        """
         fused: set[int] = set()
         for part in values_in(value):
             if isinstance(part, Operate) and part.op in ("+", "-"):
                 products = [p for p in part.parts if isinstance(p, Operate) and p.op == "*"]
                 fused |= {id(p) for p in products[:1]}
+            if isinstance(part, SubgroupReduce | SubgroupsReduce):
+                known = self.counts.operations
+                known[1] = known.get(1, 0) + float(steps_of(part, self.subgroup) * times)
             if isinstance(part, Operate | Dot) and id(part) not in fused:
                 floats = isinstance(part, Dot) and part.type == F32
                 width = part.parts[0].width if floats else part.width
@@ -256,6 +267,13 @@ class Reader:
         self.counts.loads[key] = self.counts.loads.get(key, 0) + float(times * many)
         each = times * many / len(shifts)
         self.counts.cells.append(Place(cell, shifts, access.stores, self.loops, float(each)))
+
+
+def steps_of(fold: SubgroupReduce | SubgroupsReduce, subgroup: int) -> int:
+    """The operations of a work-item in a fold by subgroups of a size."""
+    if isinstance(fold, SubgroupReduce):
+        return 2 * math.ceil(math.log2(subgroup))
+    return -(-fold.cell.memory.length // subgroup) - 1
 
 
 def apart(cell: Cell, within: Mapping[str, int]) -> tuple[Cell, set[int]]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from liftpy.ir.types import size_bytes
-from liftpy.loops.tree import Cell, For
+from liftpy.loops.tree import SUBGROUP_ID, SUBGROUP_LOCAL_ID, Cell, For
 
 WORD = 4
 """Bytes of a word of a bank of local memory."""
@@ -47,7 +47,7 @@ def lanes(shape: Sequence[int], many: int, prefix: str) -> Iterator[WorkItem]:
         own = (k % width, k // width % height, k // (width * height))
         at = {f"{kind}{d}": 0 for kind in ("gid", "lid", "wid") for d in range(3)}
         ids = {f"{name}{d}": own[d] for name in {prefix, "gid"} for d in range(3)}
-        yield WorkItem(at | ids, k)
+        yield WorkItem(at | ids | {SUBGROUP_ID: 0, SUBGROUP_LOCAL_ID: k}, k)
 
 
 def addresses(cell: Cell, loops: Sequence[For], items: Sequence[WorkItem]) -> list[int]:

@@ -218,4 +218,67 @@ class Variable:
         return frozenset((self.name,))
 
 
-Term: TypeAlias = Load | Constant | FromIndex | Apply | Choice | Lanes | Variable
+@dataclass(frozen=True, eq=False)
+class OfSubgroup:
+    """The fold of a value of each work-item of the subgroup, which all of them compute together."""
+
+    op: str
+    value: Term
+    stable: ClassVar = False
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        """See `Apply.parts`."""
+        return (self.value,)
+
+    @property
+    def type(self) -> ScalarType:
+        """The scalar type."""
+        return self.value.type
+
+    @property
+    def names(self) -> frozenset[str]:
+        """See `Load.names`."""
+        return self.value.names
+
+    @property
+    def snapshots(self) -> frozenset[Load]:
+        """See `Load.snapshots`."""
+        return self.value.snapshots
+
+
+@dataclass(frozen=True, eq=False)
+class OfSubgroups:
+    """The fold of the results of all subgroups of a group.
+
+    `result` is where a subgroup has stored its own.
+    """
+
+    op: str
+    result: Load
+    stable: ClassVar = False
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        """See `Apply.parts`."""
+        return (self.result,)
+
+    @property
+    def type(self) -> ScalarType:
+        """The scalar type."""
+        return self.result.type
+
+    @property
+    def names(self) -> frozenset[str]:
+        """See `Load.names`."""
+        return self.result.names
+
+    @property
+    def snapshots(self) -> frozenset[Load]:
+        """See `Load.snapshots`."""
+        return self.result.snapshots
+
+
+Term: TypeAlias = (
+    Load | Constant | FromIndex | Apply | Choice | Lanes | Variable | OfSubgroup | OfSubgroups
+)

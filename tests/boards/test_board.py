@@ -22,10 +22,11 @@ from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.samples import REPEATS, SLOW_REPEATS
 from liftpy.explore.report.wording import outcomes_text
-from liftpy.ir.types import INTEGER_DOTS
+from liftpy.ir.types import INTEGER_DOTS, SUBGROUPS
 from liftpy.language.text.program import parse
 from liftpy.opencl.clock import BY_HOST
-from liftpy.opencl.session import BUILD_OPTIONS, with_newer
+from liftpy.opencl.session import BUILD_OPTIONS, NEWER, OLDER, with_standard
+from liftpy.opencl.subgroups import HAS_SUBGROUPS
 from tests.boards.ran import altered, bundled, exported, run, with_change
 from tests.conftest import built
 
@@ -105,15 +106,36 @@ def test_a_board_builds_opencl_c_3_if_its_device_has_the_instructions_of_a_candi
     space = space_of(program, pocl, families=["dots"])
     bundled(space, [space.candidate({"level": "glb", "kappa": 4, "sigma": 2, "v": 4})], folder)
     plan = (folder / "plan.txt").read_text()
-    newer = " ".join(with_newer(BUILD_OPTIONS))
-    line = f"\noptional {INTEGER_DOTS[0]} {newer}\n"
+    newer = " ".join(with_standard(BUILD_OPTIONS, NEWER))
+    line = f"\noptional {INTEGER_DOTS[0]} 3 {newer}\n"
     assert line in plan
     (row,) = results(run(board, folder), tmp_path).rows
     assert row.outcome == "measured", row.reason
-    # If the line names an extension that PoCL has, the kernels are built with its options.
-    (folder / "plan.txt").write_text(plan.replace(line, "\noptional cl_khr_fp64 -cl-no-such\n"))
+    # The first line with an extension that PoCL has, and not more than its version, is used.
+    for first, outcome in (("3", "build_failed"), ("4", "measured")):
+        two = f"\noptional cl_khr_fp64 {first} -cl-no-such\noptional cl_khr_fp64 3 {newer}\n"
+        (folder / "plan.txt").write_text(plan.replace(line, two))
+        (row,) = results(run(board, folder), tmp_path).rows
+        assert row.outcome == outcome, row.reason
+
+
+def test_a_board_without_subgroups_folds_one_by_one(board, pocl, tmp_path):
+    """The plan has the options for boards with them; those of PoCL define no macro."""
+    folder = tmp_path / "bundle"
+    program = parse("def sums(a: [3][31]f32) = a |> map(row => row |> reduce(add, 0))")
+    space = space_of(program, pocl, families=["subgroups"])
+    bundled(space, [space.candidate({"strided": "yes", "group": 13})], folder)
+    plan = (folder / "plan.txt").read_text()
+    lines = [line for line in plan.splitlines() if line.startswith("optional ")]
+    macro = f"-D{HAS_SUBGROUPS}"
+    assert [line.split()[1:4] for line in lines] == [
+        [SUBGROUPS[0], "3", NEWER],
+        [SUBGROUPS[0], "2", OLDER],
+        [SUBGROUPS[1], "1", BUILD_OPTIONS[0]],
+    ]
+    assert all(line.endswith(f" {macro}") for line in lines)
     (row,) = results(run(board, folder), tmp_path).rows
-    assert row.outcome == "build_failed", row.reason
+    assert row.outcome == "measured", row.reason
 
 
 def sha(path):
@@ -286,13 +308,13 @@ def test_a_plan_without_a_reference_kernel_is_run(board, three, tmp_path):
     plan = (folder / "plan.txt").read_text()
     start = plan.index("reference ")
     older = plan[:start] + plan[plan.index("\nend\n", start) + 5 :]
-    (folder / "plan.txt").write_text(older.replace("liftpy-plan 3", "liftpy-plan 1"))
+    (folder / "plan.txt").write_text(older.replace("liftpy-plan 4", "liftpy-plan 1"))
     (folder / "kernels" / "reference.cl").unlink()
     found = results(run(board, folder, "--repeats", "1"), tmp_path)
     assert [(row.candidate, row.outcome, row.detail) for row in found.rows] == [
         (id_, "measured", ()) for id_ in ids
     ]
-    (folder / "plan.txt").write_text(plan.replace("liftpy-plan 3", "liftpy-plan 4"))
+    (folder / "plan.txt").write_text(plan.replace("liftpy-plan 4", "liftpy-plan 5"))
     assert "is not a plan of this version of board" in run(board, folder).stderr
 
 

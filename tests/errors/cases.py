@@ -395,6 +395,26 @@ LOWERED = {
     "fold_in_place_that_stores_in_a_pass": "xss |> reduceInPlace((a, r) => "
     "zip(a |> mapGlb(0, x => x * 2) |> toGlobal, r) |> mapGlb(0, (s, x) => s + x), "
     "0 |> repeat(4))",
+    "fold_by_subgroups_of_another_function": "xss |> mapWrg(0, r => r |> mapLcl(0, x => x) "
+    "|> reduceSubgroups((a, x) => a * x, 1) |> repeat(4) |> mapLcl(0, x => x))",
+    "fold_by_subgroups_of_small_integers": "xss |> mapWrg(0, r => r |> mapLcl(0, x => i16(x)) "
+    "|> reduceSubgroups(add, 1i16) |> repeat(4) |> mapLcl(0, x => x))",
+    "fold_by_subgroups_of_elements_without_items": "xss |> mapWrg(0, r => r "
+    "|> reduceSubgroups(add, 1) |> repeat(4) |> mapLcl(0, x => x))",
+    "fold_by_subgroups_in_one_item": "xss |> mapGlb(0, r => r "
+    "|> mapLcl(0, x => x) |> reduceSubgroups(add, 1))",
+    "fold_by_subgroups_of_a_part_of_a_group": "xss |> mapWrg(0, r => let "
+    "l = (ys |> mapLcl(0, x => x) |> toLocal) in r |> mapLcl(0, x => x * 2) "
+    "|> reduceSubgroups(add, 1) |> repeat(4) |> mapLcl(0, x => x))",
+    "fold_by_subgroups_for_each_item": "xss |> mapWrg(0, r => xss |> transpose |> mapLcl(0, c => "
+    "c |> mapLcl(0, x => x) |> reduceSubgroups(add, 1)))",
+    "fold_by_subgroups_where_an_item_reads_it": "xss |> mapWrg(0, r => "
+    "generate(4, (i: i32) => r |> mapLcl(0, x => x * f32(i)) |> reduceSubgroups(add, 1)) "
+    "|> mapLcl(0, x => x))",
+    "fold_by_subgroups_of_elements_of_another_type": "xss |> mapWrg(0, r => r "
+    "|> mapLcl(0, x => x) |> reduceSubgroups((a, x) => a, 1i32))",
+    "fold_by_subgroups_stored_by_all_items": "xss |> mapWrg(0, r => r "
+    "|> mapLcl(0, x => x) |> reduceSubgroups(add, 1))",
     "fold_that_cannot_be_unrolled": "generate(1000000, (i: i32) => i) "
     "|> reduceSeqUnroll(addInt, 0)",
     "kernel_that_gets_too_long": "generate(1000000, (i: i32) => i) |> mapSeq(i => i * i) "

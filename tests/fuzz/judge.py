@@ -36,10 +36,9 @@ from liftpy.language.text.program import show
 from liftpy.loops.lower import LoopKernel
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.devices import find_device
-from liftpy.opencl.indices import HELPERS
+from liftpy.opencl.generate import helpers_of
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded
-from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
 from liftpy.opencl.session import Session
 from liftpy.pipeline import Compilation, compile_program
 from liftpy.primitives.dialects import LoweredProgram
@@ -289,8 +288,7 @@ def merged(cases: Iterable[Case]) -> list[Module]:
         launches = tuple(replace(x, function=prefix + x.function) for x in module.launches)
         renamed.append(replace(module, launches=launches))
     text = "\n".join(sources)
-    helpers = [*division_helpers(text), *stream_helpers(text), *fetch_helpers(text)]
-    whole = "\n".join([HELPERS, *helpers, text])
+    whole = "\n".join([*helpers_of(text), text])
     return [replace(module, source=whole) for module in renamed]
 
 

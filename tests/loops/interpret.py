@@ -41,6 +41,8 @@ from liftpy.loops.tree import (
     Select,
     Splat,
     Store,
+    SubgroupReduce,
+    SubgroupsReduce,
     Value,
     VectorSlice,
 )
@@ -51,11 +53,18 @@ Array: TypeAlias = NDArray[Any]
 NOBODY, GIVEN = -2, -1  # less than each work-item
 
 
-def interpret(code: LoopKernel, given: Mapping[str, Array]) -> dict[str, Array]:
+SUBGROUP = 4
+"""The size of subgroups, except of the last one of a group, unless another is given."""
+
+
+def interpret(
+    code: LoopKernel, given: Mapping[str, Array], subgroup: int = SUBGROUP
+) -> dict[str, Array]:
     """The buffers that a kernel writes, by name; `given` has those that it reads.
 
-    InternalError for an access outside of a memory, a read of what is not written, or an element
-    with two writers.
+    InternalError for an access outside of a memory, a read of what is not written, an element with
+    two writers, or a fold of a subgroup that some of its work-items do not reach. A subgroup has
+    work-items that are not adjacent, because a device may choose any.
 
     >>> from liftpy.pipeline import compile_program
     >>> from liftpy.primitives.dialects import LoweredProgram
@@ -65,7 +74,7 @@ def interpret(code: LoopKernel, given: Mapping[str, Array]) -> dict[str, Array]:
     >>> interpret(kernel, {"xs": np.array([1, 2, 3], np.float32)})
     {'output': array([2., 4., 6.], dtype=float32)}
     """
-    machine = Machine(code, given)
+    machine = Machine(code, given, subgroup=subgroup)
     with np.errstate(all="ignore"):
         machine.block(code.block, machine.everybody)
     return {m.name: machine.memory(m).values[0] for m in code.buffers if m.writable}
@@ -103,6 +112,7 @@ class Machine:
 
     code: LoopKernel
     given: Mapping[str, Array]
+    subgroup: int = field(default=SUBGROUP, kw_only=True)
     at: dict[str, Any] = field(init=False, default_factory=dict)
     variables: dict[str, Array] = field(init=False, default_factory=dict)
     cells: dict[Memory, Cells] = field(init=False, default_factory=dict)
@@ -120,6 +130,10 @@ class Machine:
         groups = [g // s for g, s in zip(code.global_size, code.local_size, strict=True)]
         group = tuple(self.at[f"wid{dim}"] for dim in (2, 1, 0))
         local = np.asarray(np.ravel_multi_index(group, (groups[2], groups[1], groups[0])))
+        self.group = local
+        self.count_of_subgroups = -(-code.local_size[0] // self.subgroup)
+        self.at |= {"sgid0": self.at["lid0"] % self.count_of_subgroups}
+        self.at |= {"slid0": self.at["lid0"] // self.count_of_subgroups}
         owners = {"private": self.item, "local": local, "global": np.zeros_like(self.item)}
         self.owners = {space: owner[:, None] for space, owner in owners.items()}
         for memory in code.buffers:
@@ -274,10 +288,35 @@ class Machine:
                 dtype = DTYPES[value.type.name]
                 parts = [np.asarray(self.value(p, who)).astype(dtype) for p in (left, right)]
                 return np.add.accumulate(parts[0] * parts[1], axis=1)[:, -1]
+            case SubgroupReduce(op, inner):
+                subgroups = self.group * self.count_of_subgroups + self.at["sgid0"]
+                return self.together(op, self.value(inner, who), subgroups, who)
+            case SubgroupsReduce(op, cell):
+                first = self.at["slid0"] == 0  # of each subgroup
+                return self.together(op, self.load(cell, who), self.group, who, first)
             case Select(condition, then, otherwise):
                 holds = self.condition(condition)
                 chosen = self.value(then, who & holds), self.value(otherwise, who & ~holds)
                 return np.where(holds[:, None] if value.width > 1 else holds, *chosen)
+
+    def together(
+        self, op: str, values: Array, sets: Array, who: Array, which: Array | None = None
+    ) -> Array:
+        """For each work-item, the fold of the values of the work-items in its set, by an operator.
+
+        All of a set must come by. If given, `which` says whose values are folded.
+        """
+        found = values.copy()
+        for number in np.unique(sets[who]):
+            inside = sets == number
+            if not who[inside].all():
+                message = f"folds by {op} what only some of its work-items reach"
+                raise InternalError(f"kernel {self.code.name} {message}")
+            first, *others = values[inside if which is None else inside & which]
+            for other in others:
+                first = OPERATIONS[op](first, other)
+            found[inside] = first
+        return found
 
     def operate(self, value: Operate, who: Array) -> Array:
         """An operator applied."""

@@ -13,7 +13,7 @@ from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.generate import buffer_names
 from liftpy.opencl.kernel import Names
 from liftpy.pipeline import ON_NESTS, PASSES, Compilation
-from tests.loops.interpret import interpret
+from tests.loops.interpret import SUBGROUP, interpret
 
 
 def nests_of(made: Compilation) -> dict[str, tuple[LoopKernel, ...]]:
@@ -41,15 +41,20 @@ def statements(code: LoopKernel) -> int:
     return length_of(shortest)
 
 
-def interpreted(made: Compilation, kernels: Iterable[LoopKernel], arrays: Mapping[str, Any]) -> Any:
-    """The result of a program by kernels that stand for its own."""
+def interpreted(
+    made: Compilation,
+    kernels: Iterable[LoopKernel],
+    arrays: Mapping[str, Any],
+    subgroup: int = SUBGROUP,
+) -> Any:
+    """The result of a program by kernels that stand for its own, with subgroups of a size."""
     module = made.module
     given = by_buffer(module, tuple(arrays.values()))
     memory = {name: np.asarray(array) for name, array in given.items()}
     for code in kernels:
         # A pass of a fold in place updates what the kernels before it have written.
         memory |= interpret(
-            code, {m.name: memory[m.name] for m in code.buffers if m.name in memory}
+            code, {m.name: memory[m.name] for m in code.buffers if m.name in memory}, subgroup
         )
     shapes = {b.name: b.shape for b in module.buffers}
 

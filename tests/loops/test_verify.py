@@ -9,7 +9,7 @@ import pytest
 
 from liftpy.errors import InternalError
 from liftpy.ir.nat import nat, var
-from liftpy.ir.types import BOOL, F32, I32
+from liftpy.ir.types import BOOL, F32, I8, I32
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     All,
@@ -30,11 +30,13 @@ from liftpy.loops.tree import (
     Splat,
     Statement,
     Store,
+    SubgroupReduce,
+    SubgroupsReduce,
     VectorSlice,
 )
 from liftpy.loops.verify import verify
 from liftpy.pipeline import compile_program
-from liftpy.views.terms import Memory
+from liftpy.views.terms import Memory, Space
 from tests.lowered import lowered
 
 TEXT = """def rows(xss: [6][8]f32) = xss |> mapWrg(0, row =>
@@ -79,7 +81,52 @@ def stored(code: LoopKernel, *before: Statement, at: object = 0, value: object =
     return Block((*before, Store(Cell(written(code), nat(at)), value)))  # type: ignore[arg-type]
 
 
+FOLDED = Let("s", SubgroupReduce("+", ONE))
+"""The fold of a subgroup, which all work-items of the group must reach."""
+
+
+def results(space: Space = "local") -> Memory:
+    """A memory of the results of subgroups, which the kernel does not have."""
+    return Memory("l9", space, F32, 8)
+
+
 FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
+    "a fold of subgroups in a branch": (
+        lambda c: Block((If(TESTED, Block((FOLDED,))),)),
+        "that not every work-item reaches",
+    ),
+    "a fold of subgroups in a loop divided unevenly": (
+        lambda c: Block((For("i", "lid0", 11, 8, Block((FOLDED,))),)),
+        "that not every work-item reaches",
+    ),
+    "a fold of subgroups in an expression": (
+        lambda c: stored(c, value=Operate("+", (ONE, SubgroupReduce("+", ONE)), F32)),
+        "no variable of its own",
+    ),
+    "a fold of subgroups by an unknown operator": (
+        lambda c: stored(c, Let("s", SubgroupReduce("*", ONE))),
+        "no subgroup folds f32 by *",
+    ),
+    "a fold of subgroups of a short type": (
+        lambda c: stored(c, Let("s", SubgroupReduce("+", Const(1, I8)))),
+        "no subgroup folds i8 by +",
+    ),
+    "a fold of subgroups of vectors": (
+        lambda c: stored(c, VECTOR, Let("s", SubgroupReduce("+", W))),
+        "of 4 lanes",
+    ),
+    "results of subgroups in registers": (
+        lambda c: stored(c, value=SubgroupsReduce("+", Cell(results("private"), nat(0)))),
+        "the results of subgroups",
+    ),
+    "results of subgroups by another id": (
+        lambda c: stored(c, value=SubgroupsReduce("+", Cell(results(), var("lid0", 0, 7)))),
+        "the results of subgroups",
+    ),
+    "results of subgroups in an unknown memory": (
+        lambda c: stored(c, value=SubgroupsReduce("+", Cell(results(), nat(0)))),
+        "no local memory of the kernel",
+    ),
     "an unknown variable": (lambda c: stored(c, value=Name("v", F32)), "nothing is declared"),
     "a variable of another type": (
         lambda c: stored(c, Let("v", Const(1, I32)), value=Name("v", F32)),

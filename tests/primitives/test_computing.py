@@ -33,6 +33,14 @@ def test_every_reduction_is_a_left_fold(word, length):
     assert says(f"xs |> {FOLDED.format(word)}", xs) == expected
 
 
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_fold_by_subgroups_is_a_fold_from_the_right(length):
+    """So that no law about the order of `reduce` holds for it without assumptions."""
+    xs = numbers(length)
+    expected = functools.reduce(lambda a, x: 2 * a - x, xs[::-1], np.float32(3))
+    assert says(f"xs |> {FOLDED.format('reduceSubgroups')}", xs) == expected
+
+
 def test_vectors_are_mapped_and_folded_by_their_lanes():
     xs = numbers(8)
     text = "xs |> asVector(4) |> map(mapVec(x => x * 2 + 1)) |> asScalar"
@@ -61,6 +69,7 @@ REFUSED = {
     "map(x => x |> join)": "join needs an array",
     "reduce((a, x) => zip(xs, xs), 0)": "that returns f32, the accumulator's type",
     "mapVec(x => x)": "mapVec needs a vector",
+    "reduceSubgroups((a, x) => a, 1i32)": "folds elements of the accumulator's type, i32",
     "reduceVec((a, x) => a, 0)": "reduceVec needs a vector",
     "unzip": "unzip needs an array of tuples",
     "get(0)": "needs a tuple",

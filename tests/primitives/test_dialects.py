@@ -24,7 +24,7 @@ OPEN = {
         "map(x => x * x) |> mapSeq(x => x)",
         "mapSeq, mapSeqUnroll, mapSeqAhead, mapGlb",
     ),
-    "a reduce": ("reduce(add, 0)", "reduceSeq, reduceSeqUnroll or reduceInPlace"),
+    "a reduce": ("reduce(add, 0)", "reduceSeq, reduceSeqUnroll, reduceInPlace or reduceSubgroups"),
     "a scan": ("scan(add, 0)", "scanSeq"),
     "an iterate": ("iterate(2, r => r |> mapSeq(x => x * x))", "iterateSeq"),
 }

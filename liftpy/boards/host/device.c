@@ -249,6 +249,14 @@ int has_extension(const struct device *device, const char *name)
     return found;
 }
 
+size_t opencl_version(const struct device *device)
+{
+    char *text = device_text(device->id, CL_DEVICE_VERSION); /* "OpenCL 2.1 ..." */
+    size_t found = strtoul(text + strcspn(text, "0123456789"), NULL, 10);
+    free(text);
+    return found;
+}
+
 static void describe_text(struct text *text, const char *key, char *value)
 {
     add(text, "\"%s\": ", key);

@@ -85,6 +85,18 @@ static void keep_log(struct loaded *loaded, cl_int code)
     free(log);
 }
 
+static const char *options_of(const struct loaded *loaded)
+{
+    const struct candidate *candidate = loaded->candidate;
+    for (size_t i = 0; i < candidate->optionals; i++) {
+        const struct optional *found = &candidate->optional[i];
+        if (opencl_version(loaded->device) >= found->version
+            && has_extension(loaded->device, found->extension))
+            return found->options;
+    }
+    return loaded->plan->options;
+}
+
 static int built(struct loaded *loaded)
 {
     const struct candidate *candidate = loaded->candidate;
@@ -97,9 +109,7 @@ static int built(struct loaded *loaded)
     free(source.file);
     if (!succeeded(loaded, code, "clCreateProgramWithSource", candidate->id))
         return 0;
-    const char *options = loaded->plan->options;
-    if (candidate->optional && has_extension(loaded->device, candidate->optional))
-        options = candidate->options;
+    const char *options = options_of(loaded);
     double begun = seconds();
     code = clBuildProgram(loaded->program, 1, &id, options, NULL, NULL);
     loaded->outcome->build_seconds = seconds() - begun;

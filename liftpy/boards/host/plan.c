@@ -81,10 +81,12 @@ static void read_part(struct plan *plan, struct candidate *candidate, const char
             one_more(candidate->extension, candidate->extensions, sizeof *candidate->extension);
         candidate->extension[candidate->extensions++] = copied(word(line, "name"));
     } else if (!strcmp(key, "optional")) {
-        free(candidate->optional);
-        free(candidate->options);
-        candidate->optional = copied(word(line, "name"));
-        candidate->options = copied(line->rest);
+        candidate->optional =
+            one_more(candidate->optional, candidate->optionals, sizeof *candidate->optional);
+        struct optional *found = &candidate->optional[candidate->optionals++];
+        found->extension = copied(word(line, "name"));
+        found->version = number(line, "version");
+        found->options = copied(line->rest);
     } else if (!strcmp(key, "slot")) {
         candidate->slot = one_more(candidate->slot, candidate->slots, sizeof *candidate->slot);
         struct slot *slot = &candidate->slot[candidate->slots++];
@@ -191,8 +193,8 @@ struct plan *read_plan(const char *folder)
     for (char *next = (char *)bytes; next_line(&line, &next, path);) {
         char *key = word(&line, "word");
         if (line.number == 1) {
-            if (strcmp(key, "liftpy-plan") || number(&line, "version") - 1 > 2)
-                give_up("%s is not a plan of this version of board, which reads 1 to 3", path);
+            if (strcmp(key, "liftpy-plan") || number(&line, "version") - 1 > 3)
+                give_up("%s is not a plan of this version of board, which reads 1 to 4", path);
         } else if (!strcmp(key, "candidate") && !within) {
             within = begin_candidate(plan, &line);
         } else if (!strcmp(key, "reference") && !within) {
@@ -216,6 +218,10 @@ static void free_candidate(struct candidate *candidate)
 {
     for (size_t i = 0; i < candidate->extensions; i++)
         free(candidate->extension[i]);
+    for (size_t i = 0; i < candidate->optionals; i++) {
+        free(candidate->optional[i].extension);
+        free(candidate->optional[i].options);
+    }
     for (size_t i = 0; i < candidate->slots; i++)
         free(candidate->slot[i].name);
     for (size_t i = 0; i < candidate->buffers; i++)
@@ -224,10 +230,10 @@ static void free_candidate(struct candidate *candidate)
         free(candidate->launch[i].range.function);
         free(candidate->launch[i].argument);
     }
-    void *const parts[] = {candidate->id,       candidate->row,     candidate->file,
-                           candidate->sha256,   candidate->slot,    candidate->buffer,
-                           candidate->optional, candidate->options, candidate->extension,
-                           candidate->launch,   candidate->result};
+    void *const parts[] = {candidate->id,       candidate->row,       candidate->file,
+                           candidate->sha256,   candidate->slot,      candidate->buffer,
+                           candidate->optional, candidate->extension, candidate->launch,
+                           candidate->result};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);
 }

@@ -29,13 +29,19 @@ struct launch {
     size_t arguments, *argument; /* arguments are buffers */
 };
 
+/* Build options for devices with an extension and at least a version of OpenCL. */
+struct optional {
+    char *extension, *options;
+    size_t version;
+};
+
 /* A candidate; `row` has the first columns of its row in the results, as CSV. */
 struct candidate {
     char *id, *row, *file, *sha256;
-    char *optional, *options; /* an extension and the build options it needs; or NULL */
     size_t allocated;
-    size_t extensions, slots, buffers, launches, results;
+    size_t extensions, optionals, slots, buffers, launches, results;
     char **extension;
+    struct optional *optional; /* the first that fits the device is used */
     struct slot *slot;
     struct buffer *buffer;
     struct launch *launch;

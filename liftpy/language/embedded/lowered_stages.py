@@ -22,6 +22,7 @@ from liftpy.primitives.lowered import (
     MapWrg,
     ReduceSeq,
     ReduceSeqUnroll,
+    ReduceSubgroups,
     ReduceVec,
     ScanSeq,
     SlideSeq,
@@ -126,6 +127,16 @@ def reduce_seq_unroll(f: Callee, init: Start) -> Section:
     10
     """
     return reduction(ReduceSeqUnroll, f, init)
+
+
+@word(ReduceSubgroups)
+def reduce_subgroups(f: Callee, init: Start) -> Section:
+    """Folds an element of each work-item of a group, by the subgroups of the group.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.reduce_subgroups(lp.add, 0)).item()
+    10
+    """
+    return reduction(ReduceSubgroups, f, init)
 
 
 @word(ReduceVec)

@@ -1,4 +1,7 @@
-"""Lowering: the loop or parallel level that runs a primitive. Sound by definition."""
+"""Lowering: the loop or parallel level that runs a primitive.
+
+Sound by definition, except for `reduceSubgroups`, which folds in another order.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,20 @@ from liftpy.primitives import (
     ReduceInPlace,
     ReduceSeq,
     ReduceSeqUnroll,
+    ReduceSubgroups,
     Scan,
     ScanSeq,
     SlideSeq,
 )
 from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.rewrite.rule import Rule
-from liftpy.rewrite.rules.notation import T, U, array, fmap, fold, function, n, slide, unknown
+from liftpy.rewrite.rules.notation import S, T, U, array, fmap, fold, function, n, slide, unknown
+from liftpy.rewrite.rules.reduce import ABELIAN
 
 xs, x = array("xs", T, n), Param("x", T)
-z = Param("z", U)
-f, again = unknown("f", U), unknown("f", T)
+scalars = array("xs", S, n)
+z, start = Param("z", U), Param("z", S)
+f, op, again = unknown("f", U), unknown("f", S), unknown("f", T)
 times, size, stride = nats("times size step")
 apply_f = function(f, x=T)
 step = function(f, a=U, x=T)
@@ -69,6 +75,14 @@ REDUCE_TO_IN_PLACE = Rule(
     fold(f, z, xs),
     call(ReduceInPlace(step), z, xs),
     proof="definition",
+)
+REDUCE_TO_SUBGROUPS = Rule(
+    "reduce_to_subgroups",
+    "lowering",
+    fold(op, start, scalars),
+    call(ReduceSubgroups(function(op, a=S, x=S)), start, scalars),
+    assuming=ABELIAN,
+    proof="permuted",
 )
 REDUCE_SEQ_UNROLL = Rule(
     "reduce_seq_unroll",
@@ -129,6 +143,7 @@ RULES = (
     REDUCE_TO_SEQ,
     REDUCE_TO_SEQ_UNROLL,
     REDUCE_TO_IN_PLACE,
+    REDUCE_TO_SUBGROUPS,
     REDUCE_SEQ_UNROLL,
     MAP_TO_SEQ_UNROLL,
     MAP_TO_SEQ_AHEAD,

@@ -14,6 +14,7 @@ a power of two.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
@@ -69,17 +70,34 @@ class Tree:
 
     def level(self, parts: Nat, size: Nat) -> Strategy:
         """Fold an array in `parts` of `size` elements, whose results are named in local memory."""
-        cut = (
-            seq(rule("reduce_split", m=parts), rule("reduce_exchange"))
-            if self.strided
-            else rule("reduce_split", m=size)
-        )
         return seq(
-            extended(parts * size),
-            cut,
+            in_parts(parts, size, strided=self.strided),
             rule("let_introduction", {"v": (1,)}),
             at_path((0,), seq(rule("map_to_lcl_0"), rule("to_local"))),
         )
+
+
+class GroupFold(Protocol):
+    """How the work-items of a group make a fold together."""
+
+    @property
+    def items(self) -> Nat:
+        """The number of work-items."""
+        ...
+
+    def fold(self, expr: Expr, /) -> Result:
+        """Lower a fold in the function of a group."""
+        ...
+
+
+def in_parts(parts: Nat, size: Nat, *, strided: bool) -> Strategy:
+    """Fold an array in `parts` of `size` elements: adjacent ones, or strided by `parts`."""
+    cut = (
+        seq(rule("reduce_split", m=parts), rule("reduce_exchange"))
+        if strided
+        else rule("reduce_split", m=size)
+    )
+    return seq(extended(parts * size), cut)
 
 
 def operator_apart(expr: Expr) -> Result:
@@ -143,8 +161,8 @@ def can_hold(row: Expr) -> bool:
     return bool(arrays) and made and any(map(folds_of, named[: arrays[0]]))
 
 
-def of_rows(tree: Tree, *, held: bool = False) -> Strategy:
-    """Make each row by a group, whose items fold it in trees and share its elements.
+def of_rows(tree: GroupFold, *, held: bool = False) -> Strategy:
+    """Make each row by a group, whose items make its folds together and share its elements.
 
     The arrays that a row's function names are `held` in local memory, or computed where they are
     read.
@@ -156,10 +174,10 @@ def of_rows(tree: Tree, *, held: bool = False) -> Strategy:
             return Failure("tree", "no map over rows folds each row")
         depth = len(maps_around(expr, path))
         ones = at_path(path, by_first_item) if is_scalar(body_of(at(expr, path))) else identity
-        row = seq(in_local if held else recomputed, in_trees, over_items)
+        row = seq(in_local if held else recomputed, folded_together, over_items)
         return seq(at_path((*path, 1), row), ones, over_rows("wrg", depth), sequential())(expr)
 
-    def in_trees(row: Expr) -> Result:
+    def folded_together(row: Expr) -> Result:
         return seq(*(at_path(path, tree.fold) for path in folds_of(row)))(row)
 
     return run
@@ -179,7 +197,7 @@ def by_first_item(expr: Expr) -> Result:
     return seq(rule("map_by_ones"), at_path((0, 1), named))(expr)
 
 
-def of_results(tree: Tree, chunk: Nat, *, again: bool) -> Strategy:
+def of_results(tree: GroupFold, chunk: Nat, *, again: bool) -> Strategy:
     """Make the results by groups, each of whose items folds `chunk` elements of a reduced array.
 
     The results of the groups are stored, and folded by one work-item or, if `again`, by one more

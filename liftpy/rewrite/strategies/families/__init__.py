@@ -29,6 +29,7 @@ from liftpy.rewrite.strategies.families.rows import ROWS
 from liftpy.rewrite.strategies.families.sliced import SLICED
 from liftpy.rewrite.strategies.families.small import SMALL
 from liftpy.rewrite.strategies.families.staged import STAGED
+from liftpy.rewrite.strategies.families.subgroups import BY_SUBGROUPS
 from liftpy.rewrite.strategies.families.tiled import TILED
 from liftpy.rewrite.strategies.families.tree import TREE
 from liftpy.rewrite.strategies.families.unshared import UNSHARED
@@ -71,6 +72,7 @@ FAMILIES: dict[str, Family] = {
         PLANES,
         UNSHARED,
         TREE,
+        BY_SUBGROUPS,
     )
 }
 

@@ -1,0 +1,92 @@
+"""Folds of subgroups as C, on devices with subgroups and without.
+
+On a device without them, each work-item is a subgroup of its own: the code is correct, but slow.
+"""
+
+from __future__ import annotations
+
+import re
+
+from liftpy.ir.operators import OPERATORS
+from liftpy.ir.scalar_types import RECORDS
+from liftpy.ir.types import INTEGERS, ScalarType
+from liftpy.opencl.c import vector_type
+from liftpy.primitives.subgroups import SUBGROUP_TYPES
+
+SUBGROUP_IDS = {"sgid": "subgroup_id", "slid": "subgroup_local_id"}
+"""The functions of the ids of subgroups."""
+
+FOLDS = re.compile(r"\bsubgroups?_(add|max|min)_([a-z]+)\(")
+NAMES = {"+": "add", "max": "max", "min": "min"}
+"""The names of the operators in OpenCL's functions of subgroups."""
+
+HAS_SUBGROUPS = "HAS_SUBGROUPS"
+"""The macro that the build options define for a device with subgroups (`opencl.session`)."""
+
+IDS = f"""\
+#ifdef {HAS_SUBGROUPS}
+#ifdef cl_khr_subgroups
+#pragma OPENCL EXTENSION cl_khr_subgroups : enable
+#endif
+#ifdef cl_intel_subgroups
+#pragma OPENCL EXTENSION cl_intel_subgroups : enable
+#endif
+#define subgroup_id() ((int)get_sub_group_id())
+#define subgroup_local_id() ((int)get_sub_group_local_id())
+#define subgroup_count() ((int)get_num_sub_groups())
+#else
+#define subgroup_id() ((int)get_local_id(0))
+#define subgroup_local_id() 0
+#define subgroup_count() ((int)get_local_size(0))
+#endif
+"""
+FOLD = """\
+inline {t} subgroup_{name}_{t}({t} x) {{
+#ifdef {has}
+  return {reduced};
+#else
+  return x;
+#endif
+}}
+inline {t} subgroups_{name}_{t}(__local const {t}* results) {{
+  {t} folded = results[0];
+  for (int k = 1; k < subgroup_count(); k++) {{
+    folded = {step};
+  }}
+  return folded;
+}}
+"""
+
+
+def subgroup_call(op: str, t: ScalarType, *, of_results: bool = False) -> str:
+    """The function that folds the values of a subgroup, or the results of all subgroups."""
+    return f"subgroup{'s' * of_results}_{NAMES[op]}_{vector_type(t.name, 1)}"
+
+
+def subgroup_helpers(text: str) -> list[str]:
+    """The definitions of the functions of subgroups that a text calls."""
+    found = sorted(set(FOLDS.findall(text))) if "subgroup_" in text else []
+    types = {vector_type(t.name, 1): t for t in SUBGROUP_TYPES}
+    folds = [fold_c(op, types[t]) for op in NAMES for name, t in found if name == NAMES[op]]
+    return [IDS, *folds] if folds else []
+
+
+def fold_c(op: str, t: ScalarType) -> str:
+    """The functions that fold values of a type by an operator; sums of integers wrap around."""
+    kind, record = vector_type(t.name, 1), OPERATORS[op]
+    whole = t in INTEGERS
+    wraps = whole and record.wraps and RECORDS[t.name].signed
+
+    def unsigned(text: str) -> str:
+        return f"as_u{kind}({text})" if wraps else text
+
+    def back(text: str) -> str:
+        return f"as_{kind}({text})" if wraps else text
+
+    one, two = unsigned("folded"), unsigned("results[k]")
+    written = (whole and record.c_integers) or record.c
+    step = f"{written}({one}, {two})" if written.isidentifier() else f"{one} {written} {two}"
+    reduced = f"sub_group_reduce_{NAMES[op]}({unsigned('x')})"
+    return FOLD.format(
+        t=kind, name=NAMES[op], has=HAS_SUBGROUPS, reduced=back(reduced), step=back(step)
+    )

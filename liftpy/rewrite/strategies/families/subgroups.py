@@ -1,0 +1,96 @@
+"""`subgroups`: folds that a work-group makes together, by functions of its subgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from liftpy.ir.expr import Expr
+from liftpy.ir.program import Program
+from liftpy.ir.types import SUBGROUPS
+from liftpy.rewrite.skeleton import Parameter
+from liftpy.rewrite.strategies.chunked import scanned
+from liftpy.rewrite.strategies.families.common import with_epilogues
+from liftpy.rewrite.strategies.families.direct import INWARD
+from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.families.tree import MOST_EACH, folds_in
+from liftpy.rewrite.strategies.subgroups import Subgroups
+from liftpy.rewrite.strategies.tree import of_results, of_rows
+from liftpy.rewrite.strategy import Failure, Result, Strategy, seq
+
+LEAST, MOST = 2, 256
+"""The fewest and the most work-items of a group."""
+
+
+@dataclass(frozen=True)
+class FoldsOfSubgroups:
+    """Folds that groups can make by subgroups, of which the shortest has `shortest` elements.
+
+    `made` is what they make: `rows`, or the `result`. `arrays` says whether a row's function names
+    arrays that may be held.
+    """
+
+    made: Literal["rows", "result"]
+    shortest: int
+    arrays: bool = False
+
+    def choices(self) -> Iterator[Choices]:
+        """The elements that a work-item folds: adjacent or strided; the others as for `tree`."""
+        words = {"arrays": ("again", "local")} if self.arrays else {}
+        if self.made == "result":
+            words = {"last": ("item", "group")}
+        yield from product(strided=("yes", "no"), **words)
+
+    def inside(self, _memory: str) -> Iterator[Choices]:
+        """Yield no choices: this form takes several work-items."""
+        yield from ()
+
+    def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """The work-items of a group and, without rows, the elements of each of them."""
+        most = min(MOST, self.shortest)
+        items = Parameter("group", LEAST, most, "work-items that fold an array together")
+        if self.made == "rows":
+            return (items,)
+        each = min(-(-self.shortest // most), MOST_EACH)
+        return items, Parameter("chunk", 1, each, "elements that a work-item folds")
+
+    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
+        """`of_rows` or `of_results`, with folds by subgroups."""
+        folds = Subgroups(sizes["group"].nat, choices["strided"] == "yes")
+        if self.made == "rows":
+            return seq(INWARD, of_rows(folds, held=choices.get("arrays") == "local"))
+        again = choices["last"] == "group"
+        return seq(INWARD, of_results(folds, sizes["chunk"].nat, again=again))
+
+    def tried(self, body: Expr) -> Result:
+        """The body after the strategy with the first choices."""
+        words = dict(next(self.choices()))
+        return self.strategy(words, {p.name: p for p in self.parameters(words)})(body)
+
+
+def match(program: Program) -> FoldsOfSubgroups | str:
+    """The folds that make the result or each of its rows, or why subgroups cannot fold them."""
+    body = program.body.body
+    if scanned(body) is not None:
+        return "subgroups fold, and a scan makes the result"
+    found = folds_in(with_epilogues(body))
+    if isinstance(found, str):
+        return found
+    if found.shortest < LEAST:
+        return f"a group has at least {LEAST} items for {found.shortest} elements"
+    made = "rows" if found.made == "rows" else "result"
+    form = FoldsOfSubgroups(made, found.shortest, found.arrays)
+    tried = form.tried(body)
+    if isinstance(tried, Failure):
+        return f"subgroups cannot make its folds ({tried})"
+    return form
+
+
+BY_SUBGROUPS = Family(
+    "subgroups",
+    "folds that a work-group makes together, by functions of its subgroups",
+    match,
+    for_groups=True,
+    instructions=SUBGROUPS,
+)
