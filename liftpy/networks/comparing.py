@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, cast
 
 import numpy as np
 
@@ -39,6 +40,16 @@ def tolerance_of(t: ScalarType, given: float | None) -> float:
     return TOLERANCES[t.name] if given is None else given
 
 
+def largest_error(t: ScalarType, got: Any, wanted: Any) -> float:
+    """The largest error of an array, or of the arrays of a sequence; infinite if these differ."""
+    if isinstance(wanted, list):
+        pairs = list(zip(got, cast("list[Any]", wanted), strict=False))
+        fits = isinstance(got, list) and len(pairs) == len(got) == len(wanted)
+        return max((largest_error(t, *pair) for pair in pairs), default=0.0) if fits else np.inf
+    fits = np.shape(got) == wanted.shape and got.dtype == wanted.dtype
+    return float(errors_of(t, got, wanted).max(initial=0.0)) if fits else np.inf
+
+
 def compared(
     graph: Graph,
     found: Mapping[str, Array],
@@ -52,10 +63,10 @@ def compared(
     """
     errors: dict[str, float] = {}
     for name, array in wanted.items():
-        tensor, own = graph.tensors.get(name), np.asarray(found[name])
-        t = tensor.type if tensor is not None else SCALAR_OF.get(own.dtype, BOOL)
-        fits = own.shape == array.shape and own.dtype == array.dtype
-        errors[name] = float(errors_of(t, own, array).max(initial=0.0)) if fits else np.inf
+        tensor = graph.tensors.get(name)
+        one = found[name][0] if isinstance(found[name], list) and len(found[name]) else found[name]
+        t = tensor.type if tensor is not None else SCALAR_OF.get(np.asarray(one).dtype, BOOL)
+        errors[name] = largest_error(t, found[name], array)
         allowed = tolerance_of(t, tolerance)
         if not errors[name] <= allowed:
             raise LiftError(

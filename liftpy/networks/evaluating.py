@@ -12,7 +12,7 @@ from liftpy.errors import NetworkRefused, plural
 from liftpy.ir.program import Program
 from liftpy.networks import onnx_library as library
 from liftpy.networks.comparing import errors_of, tolerance_of
-from liftpy.networks.executing import Array, Step, by_meaning, execute
+from liftpy.networks.executing import Array, Step, by_meaning, execute, result_of
 from liftpy.networks.graph import Graph, Operation, Tensor
 
 
@@ -30,7 +30,7 @@ def by_reference(graph: Graph, operation: Operation, held: Mapping[str, Array]) 
         for attribute in [a for a in node.attribute if a.name == "spatial"]:
             node.attribute.remove(attribute)
     found = library.reference_results(node, opsets, declared_inputs(graph, operation, held))
-    results = [np.asarray(part) for part in found if part is not None]
+    results = [result_of(part) for part in found if part is not None]
     if not operation.channels_last:
         return results
     tensors = {**graph.inside, **graph.tensors}

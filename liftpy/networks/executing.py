@@ -22,6 +22,11 @@ Reference = Callable[[Graph, Operation, Mapping[str, Array]], Sequence[Array]]
 """Computes the outputs of an operation without a program, from all arrays that it reads."""
 
 
+def result_of(part: Any) -> Any:
+    """A result of another library: an array of NumPy, or for a sequence of ONNX, a list of them."""
+    return [*map(result_of, part)] if isinstance(part, list) else np.asarray(part)
+
+
 def by_meaning(_: Operation, program: Program, arrays: Sequence[Array]) -> Sequence[Array]:
     """The outputs of an operation by the meaning of its program."""
     found = evaluate(program, *arrays)

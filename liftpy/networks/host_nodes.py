@@ -41,7 +41,7 @@ class HostNodes:
     def __init__(self) -> None:
         self._evaluator = reference_evaluator()
         self._runtime = has_onnx_runtime()
-        self._models: dict[str, Callable[[Mapping[str, Array]], Sequence[Array]] | None] = {}
+        self._models: dict[Any, Callable[[Mapping[str, Array]], Sequence[Array]] | None] = {}
 
     def __call__(
         self, graph: Graph, operation: Operation, held: Mapping[str, Array]
@@ -53,11 +53,19 @@ class HostNodes:
         if not self._runtime:
             return self._evaluator(graph, operation, held)
         given = by_onnx("evaluating").declared_inputs(graph, operation, held)
-        if operation.name not in self._models:
+        key = operation.name, *map(kind_of, given.values())  # data may decide the rank of an array
+        if key not in self._models:
             made = by_onnx("onnx_runtime").node_model(operation, graph.opsets, given)
-            self._models[operation.name] = made
-        model = self._models[operation.name]
+            self._models[key] = made
+        model = self._models[key]
         return self._evaluator(graph, operation, held) if model is None else model(given)
+
+
+def kind_of(value: Array | list[Array]) -> tuple[Any, ...]:
+    """What a session of ONNX Runtime is made for: the type and rank of an array, or a sequence."""
+    if isinstance(value, list):
+        return (*{one.dtype for one in value},)
+    return value.dtype, value.ndim
 
 
 def host_nodes(graph: Graph) -> Reference | None:

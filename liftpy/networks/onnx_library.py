@@ -330,8 +330,12 @@ def array(tensor: onnx.TensorProto) -> NDArray[Any]:
         ) from error
 
 
-def tensor_type(value: NDArray[Any]) -> TypeProto:
-    """The type of an array."""
+def tensor_type(value: NDArray[Any] | list[Any]) -> TypeProto:
+    """The type of an array, or of a sequence: of floats if it is empty."""
+    if isinstance(value, list):
+        first = value[0] if value else np.empty(0, np.float32)
+        element = helper.np_dtype_to_tensor_dtype(first.dtype)
+        return helper.make_sequence_type_proto(helper.make_tensor_type_proto(element, None))
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
 
 

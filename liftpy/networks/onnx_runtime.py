@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 import onnxruntime
 from onnxruntime.capi import (
     onnxruntime_pybind11_state as state,  # pyright: ignore[reportAttributeAccessIssue]  no stub
 )
 
 from liftpy.errors import NetworkRefused
-from liftpy.networks.executing import Array
+from liftpy.networks.executing import Array, result_of
 from liftpy.networks.graph import Operation
 from liftpy.networks.onnx_stored import executable_model
 
@@ -44,6 +43,6 @@ def node_model(
             raise NetworkRefused(
                 f"{operation.name} ({operation.operator}): ONNX Runtime fails: {error}"
             ) from error
-        return [np.asarray(part) for part in found]
+        return [*map(result_of, found)]
 
     return run

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from threading import RLock
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -254,7 +255,7 @@ class Runner:
                 f"{operation.name} ({operation.operator}): {name} is {array.dtype} of shape "
                 f"{array.shape}, and the model declares {wanted} of shape {tensor.shape}"
             )
-        return np.ascontiguousarray(array)
+        return np.asarray(array, order="C")
 
     def _keeps(self, value: object) -> bool:
         """Whether an input is used in place: on the device, unless the host computes something."""
@@ -292,12 +293,17 @@ class Runner:
         self._device.read(self._tensors[name], array)
         return array
 
-    def _result(self, name: str, host: Mapping[str, Array]) -> Array:
-        return self._read(name) if name in self._tensors else np.array(on_host(name, host[name]))
+    def _result(self, name: str, host: Mapping[str, Any]) -> Any:
+        if name in self._tensors:
+            return self._read(name)
+        value = host[name]
+        if isinstance(value, list):  # a sequence of ONNX
+            return deepcopy(cast("list[Any]", value))
+        return np.array(on_host(name, value))
 
     def _on_device(self, name: str, host: Mapping[str, Any]) -> Any:
         if name not in self._tensors:
-            return self._device.uploaded(on_host(name, host[name]))
+            return self._device.uploaded(name, self._result(name, host))
         tensor = self.graph.tensors[name]
         return self._device.array_of(self._tensors[name], tensor.shape, DTYPES[tensor.type.name])
 

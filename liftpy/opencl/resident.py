@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from liftpy.errors import DeviceRefused
+from liftpy.errors import ArgumentRefused, DeviceRefused
 from liftpy.opencl.arguments import check_times, spell
 from liftpy.opencl.driver import arrays, cl, refusal, refused
 from liftpy.opencl.foreign import in_device_memory
@@ -181,10 +181,16 @@ class Resident:
             self._queue.finish()
         return made
 
-    def uploaded(self, array: np.ndarray) -> Any:
-        """A new array of pyopencl with the elements of an array of NumPy."""
+    def uploaded(self, name: str, array: np.ndarray | list[Any]) -> Any:
+        """A new array of pyopencl with the elements of a result, an array of NumPy.
+
+        ArgumentRefused for strings and for a list of arrays, which pyopencl has no arrays for.
+        """
+        if isinstance(array, list) or array.dtype.kind not in "biufc":
+            what = "a sequence" if isinstance(array, list) else f"of type {array.dtype}"
+            raise ArgumentRefused(f"{name} is {what}: the device has no such arrays (on_device)")
         with refusal(self.device, f"{array.nbytes} bytes for a result"):
-            return arrays().to_device(self._queue, np.ascontiguousarray(array))
+            return arrays().to_device(self._queue, np.asarray(array, order="C"))
 
     def _at(self, place: Place) -> Any:
         """The sub-buffer of a place."""

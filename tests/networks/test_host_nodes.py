@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import liftpy as lp
 from liftpy.constraints.device import Device
-from liftpy.errors import NetworkRefused, StoreRefused
+from liftpy.errors import ArgumentRefused, NetworkRefused, StoreRefused
 from liftpy.networks import host_nodes
 from liftpy.networks.running import Runner
 from tests.networks.plan_files import rewritten
@@ -185,3 +185,45 @@ def test_a_result_of_the_host_that_does_not_fit_its_tensor_is_refused(
         with pytest.raises(NetworkRefused, match="the model declares float32 of shape"):
             runner.run(inputs())
         runner.close()
+
+
+HEAD = '<ir_version: 10, opset_import: ["" : 17]> '
+
+
+def partial(text: str, opset: int = 17) -> lp.Network:
+    """The network of a model in text form, with the nodes that have no program."""
+    head = HEAD.replace("17", str(opset))
+    return lp.network(onnx.parser.parse_model(head + text), partial=True).joined()
+
+
+def test_a_number_that_the_host_computes_has_rank_0(runtime: Device) -> None:
+    x = np.array([[1, 2], [3, 5]], np.float32)
+    with partial("g (float[2, 2] x) => (float y) {y = Det(x)}").plan(device=runtime) as plan:
+        assert plan.run([x])["y"].shape == ()
+        assert plan.run([x], on_device=True)["y"].shape == ()
+        assert plan.check([x]).keys() == {"y"}
+
+
+def test_sequences_are_passed_between_nodes_on_the_host(runtime: Device) -> None:
+    net = partial("""g (float[6, 4] x) => (float[6, 4] y, seq(float[k, 4]) s)
+      <int64[2] sizes = {2, 4}> {
+        r = Relu(x)
+        s = SplitToSequence<axis = 0>(r, sizes)
+        y = ConcatFromSequence<axis = 0>(s)
+      }""")
+    x = np.arange(24, dtype=np.float32).reshape(6, 4)
+    for found in (net.plan(device=runtime).run([x]), net.evaluate([x], reference=True)):
+        np.testing.assert_array_equal(found["y"], x)
+        for part, wanted in zip(found["s"], (x[:2], x[2:]), strict=True):
+            np.testing.assert_array_equal(part, wanted)
+    with net.plan(device=runtime) as plan:
+        assert plan.check([x]) == {"y": 0.0, "s": 0.0}
+        with pytest.raises(ArgumentRefused, match="s is a sequence: the device has no such"):
+            plan.run([x], on_device=True)
+
+
+def test_data_may_decide_the_rank_of_what_the_host_computes(runtime: Device) -> None:
+    net = partial("g (float[4] x) => (int64[k] y) {z = NonZero(x) s = Squeeze(z) y = Abs(s)}")
+    with net.plan(device=runtime) as plan:
+        assert plan.run([np.array([0, 7, 0, 7], np.float32)])["y"].tolist() == [1, 3]
+        assert plan.run([np.array([0, 7, 0, 0], np.float32)])["y"].tolist() == 1
