@@ -85,7 +85,7 @@ def run_model(
             "note: operations without a campaign run as their first candidate; --explore SECONDS "
             "finds faster ones"
         )
-    with plan.timed() as timed:
+    with plan.timed({**plan.random_inputs(), **asked.given}) as timed:
         if plan_file is not None:
             timed.save(plan_file)
             note(f"{timed.graph.name}: {plan_file}")

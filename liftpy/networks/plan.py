@@ -230,11 +230,17 @@ class Plan:
         )
         return Plan(data, modules).timed()
 
-    def timed(self) -> Plan:
-        """The same plan with times of the operations that were not measured, from runs."""
-        if all(c.time_ns is not None for c in self.choices.values()):
+    def timed(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None) -> Plan:
+        """The same plan with times of the operations that were not measured, from runs.
+
+        Without `inputs`, it runs on random numbers. If it has inputs of types that the language
+        does not have, such as strings, there are none: then the same plan is returned.
+        """
+        given = self.random_inputs() if inputs is None else inputs
+        known = all(c.time_ns is not None for c in self.choices.values())
+        if known or (inputs is None and len(given) < len(self.graph.inputs)):
             return self
-        times = {row.operation: row.time_ns for row in self.profile().rows}
+        times = {row.operation: row.time_ns for row in self.profile(given).rows}
         choices = {
             n: c if c.time_ns is not None else replace(c, time_ns=times[n])
             for n, c in self.choices.items()
@@ -279,7 +285,8 @@ def fixed_parts(graph: Graph) -> Any:
         name: (t.type, t.shape, t.producer, t.value is None, t.result)
         for name, t in graph.tensors.items()
     }
-    return operations, tensors, graph.foreign.keys(), graph.inputs, graph.outputs
+    opsets = graph.opsets if graph.unsupported else {}  # programs do not depend on these any more
+    return operations, tensors, graph.foreign.keys(), graph.inputs, graph.outputs, opsets
 
 
 def digest(module: Module) -> str:

@@ -123,7 +123,7 @@ class TensorFields(_Strict):
 class HostFields(_Strict):
     """A node without a program, which the host computes: the node in ONNX's encoding, and why."""
 
-    node: LongText
+    node: str
     reads: Annotated[list[Name], Field(max_length=1 << 16)]
     writes: Annotated[list[Name], Field(max_length=1 << 16)]
     operator: Name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +228,37 @@ def test_data_may_decide_the_rank_of_what_the_host_computes(runtime: Device) -> 
     with net.plan(device=runtime) as plan:
         assert plan.run([np.array([0, 7, 0, 7], np.float32)])["y"].tolist() == [1, 3]
         assert plan.run([np.array([0, 7, 0, 0], np.float32)])["y"].tolist() == 1
+
+
+def test_a_plan_with_inputs_of_foreign_types_needs_them_to_be_timed(
+    runtime: Device, tmp_path: Path
+) -> None:
+    net = partial("g (string[2] s, float[4] x) => (string[2] t, float[4] y) {"
+                  "t = Identity(s) y = Relu(x)}")  # fmt: skip
+    inputs = {"s": np.array(["a", "b"], object), "x": np.ones(4, np.float32)}
+    with net.plan(device=runtime) as plan:
+        plan.save(tmp_path / "g.plan")
+        assert plan.timed().predicted_ns is None
+        assert plan.timed(inputs).predicted_ns is not None
+    with lp.load(tmp_path / "g.plan", runtime, remeasure=True) as again:
+        assert again.predicted_ns is None
+        assert again.run(inputs)["t"].tolist() == ["a", "b"]
+
+
+def test_a_plan_is_renewed_only_for_the_same_versions_of_its_nodes(runtime: Device) -> None:
+    text = "g (float[2, 2] x) => (float y) {y = Det(x)}"
+    with partial(text).plan(device=runtime) as plan:
+        assert plan.renewed(partial(text, 13).graph) is None
+        assert plan.renewed(partial(text).graph) is not None
+
+
+def test_a_plan_with_a_large_node_is_loaded(runtime: Device, tmp_path: Path) -> None:
+    net = partial("g (float[2, 2] x) => (float y) {y = Det(x)}")
+    (det,) = net.graph.operations
+    node = onnx.NodeProto.FromString(det.node)
+    node.doc_string = "x" * (1 << 22)
+    graph = replace(net.graph, operations=(replace(det, node=node.SerializeToString()),))
+    with lp.Network(graph).plan(device=runtime) as plan:
+        plan.save(tmp_path / "g.plan")
+    with lp.load(tmp_path / "g.plan", runtime) as loaded:
+        assert loaded.run([np.eye(2, dtype=np.float32)])["y"] == 1
