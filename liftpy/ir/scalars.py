@@ -80,6 +80,15 @@ def exact(value: Any) -> Hashable:
     return value
 
 
+def as_float(value: float) -> float:
+    """A number as a float, or a large integer as it is: f64 does not have all of them.
+
+    >>> as_float(7), as_float(2**64 - 1)
+    (7.0, 18446744073709551615)
+    """
+    return value if isinstance(value, int) and abs(value) > 1 << 53 else float(value)
+
+
 def rounded(value: float, t: ScalarType) -> float:
     """The nearest float of a float type; OverflowError if that is infinite and `value` is not."""
     if t in STORAGE:

@@ -96,3 +96,22 @@ def test_a_user_function_of_bits_is_folded_with_its_laws():
 def test_what_has_no_bits_is_refused(write, why):
     with pytest.raises(TypeRefused, match=why):
         lp.iota(4) >> lp.map(write)
+
+
+@pytest.mark.parametrize(
+    ("t", "op", "unit"),
+    [("u64", "bitAnd", 2**64 - 1), ("i64", "min", 2**63 - 1), ("u64", "min", 2**64 - 1)],
+)
+def test_a_neutral_element_of_64_bits_is_exact(t, op, unit, runtime, tmp_path):
+    text = f"""
+      fun both(x: {t}, y: {t}) = {op}(x, y) laws associative, commutative, neutral {unit}
+      def p(xs: [60]{t}) = xs |> reduce(both, {unit})"""
+    found = lp.parse(text)
+    assert lp.parse(lp.show(found)) == found
+    campaign = lp.explore(
+        found, samples=6, search="random", db=tmp_path / "p.db", device=runtime, again=False
+    )
+    assert campaign.counts == {"measured": 6}
+    types = {"x": getattr(lp, t), "y": getattr(lp, t)}
+    law = lp.fun("both", types, lambda x, y: x & y, (lp.neutral(unit),)).laws[0]
+    assert law.value == unit

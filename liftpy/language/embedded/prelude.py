@@ -12,6 +12,7 @@ from liftpy.ir.expr import Expr, Param
 from liftpy.ir.function import Law, OpenFun, UserFun
 from liftpy.ir.operators import OPERATORS
 from liftpy.ir.primitive import ScalarOp
+from liftpy.ir.scalars import as_float
 from liftpy.ir.types import (
     F32,
     FLOATS,
@@ -37,7 +38,7 @@ def neutral(value: float) -> Law:
     >>> str(lp.neutral(0))
     'neutral 0'
     """
-    return Law("neutral", float(value))
+    return Law("neutral", as_float(value))
 
 
 MONOID = (ASSOCIATIVE, COMMUTATIVE)

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from liftpy.errors import InternalError
 from liftpy.ir.nat import Applied, Extreme, Nat, Quotient, Remainder, Var
 from liftpy.ir.polynomial import Atom
+from liftpy.ir.scalars import as_float
 from liftpy.ir.types import F32, INTEGERS, ArrayType, TupleType, Type, VectorType
 
 RESERVED = frozenset(
@@ -110,10 +111,12 @@ def is_unknown(value: float) -> bool:
 
 
 def show_float(value: float) -> str:
-    """A float as text that parses to the same float; a small integer has no decimal point."""
+    """A number as text that parses to the same one; a small integer has no decimal point."""
     if is_unknown(value):
         return str(value)
-    exact = float(value)
+    exact = as_float(value)
+    if isinstance(exact, int):
+        return str(exact)
     whole = math.isfinite(exact) and exact.is_integer() and abs(exact) < 2**24
     if whole and not (exact == 0 and math.copysign(1, exact) < 0):
         return str(int(exact))

@@ -15,6 +15,7 @@ from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 from lark.lexer import PatternRE, TerminalDef
 
 from liftpy.errors import SyntaxRefused
+from liftpy.ir.scalars import as_float
 from liftpy.ir.types import FLOATS, STORAGE
 from liftpy.ir.walk import DEPTH
 from liftpy.language.text.syntax import (
@@ -296,7 +297,7 @@ class NodeBuilder:
         if node is None:
             return None
         value = self.signed(node)
-        if not value.is_integer():
+        if not float(value).is_integer():
             raise self.source.refusal(
                 SyntaxRefused,
                 "a bound of a size must be a whole number",
@@ -308,7 +309,8 @@ class NodeBuilder:
     def signed(self, node: Branch) -> float:
         """A number with its sign."""
         *sign, number = tokens(node)
-        value = float(self.number(number, place(node)).digits)
+        digits = self.number(number, place(node)).digits
+        value = as_float(int(digits) if digits.isdigit() else float(digits))
         return -value if sign else value
 
     def fun(self, node: Branch) -> FunSyntax:
