@@ -14,8 +14,16 @@ from liftpy.networks.executing import Array, result_of
 from liftpy.networks.graph import Operation
 from liftpy.networks.onnx_stored import executable_model
 
-UNSUPPORTED = (state.NotImplemented, state.InvalidGraph, state.Fail, state.InvalidArgument)
-"""What ONNX Runtime raises for a node that it does not support."""
+UNSUPPORTED = (
+    state.NotImplemented,
+    state.InvalidGraph,
+    state.Fail,
+    state.InvalidArgument,
+    state.InvalidProtobuf,
+    state.RuntimeException,
+    ValueError,
+)
+"""What ONNX Runtime raises for a node that it does not support; ValueError, if text is damaged."""
 FATAL = 4  # a severity of its log: errors are raised, too
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from liftpy.networks.onnx_library import model_of
-from liftpy.networks.onnx_parts import tensors_of
+from liftpy.networks.onnx_parts import nodes_of, tensors_of
 
 
 def executable_model(
@@ -37,6 +37,11 @@ def check_node(name: str, encoded: bytes) -> None:
     model = helper.make_model(helper.make_graph([node], "node", [], []))
     if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in tensors_of(model)):
         raise ValueError(f"{name} has data outside of the plan")
+    for one in nodes_of([node]):
+        attributes = (a.name for a in one.attribute)
+        words = (one.op_type, one.domain, one.name, *one.input, *one.output, *attributes)
+        if not all(isinstance(word, str) for word in words):  # bytes if they are not UTF-8
+            raise ValueError(f"{name} has a name that is not text")
 
 
 def encoded_array(array: NDArray[Any]) -> bytes:

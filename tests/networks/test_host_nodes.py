@@ -262,3 +262,18 @@ def test_a_plan_with_a_large_node_is_loaded(runtime: Device, tmp_path: Path) -> 
         plan.save(tmp_path / "g.plan")
     with lp.load(tmp_path / "g.plan", runtime) as loaded:
         assert loaded.run([np.eye(2, dtype=np.float32)])["y"] == 1
+
+
+def test_a_node_whose_names_are_no_text_is_refused(runtime: Device, tmp_path: Path) -> None:
+    path = tmp_path / "g.plan"
+    with partial("g (float[2, 2] x) => (float y) {y = Det(x)}").plan(device=runtime) as plan:
+        plan.save(path)
+
+    def change(fields: Any) -> None:
+        host = fields["operations"][0]["host"]
+        node = base64.b64decode(host["node"]).replace(b"Det", b"D\xf3t")
+        host["node"] = base64.b64encode(node).decode()
+
+    path.write_bytes(rewritten(path.read_bytes(), change))
+    with pytest.raises(StoreRefused, match="has a name that is not text"):
+        lp.load(path, runtime)
