@@ -118,6 +118,6 @@ def show_float(value: float) -> str:
     if isinstance(exact, int):
         return str(exact)
     whole = math.isfinite(exact) and exact.is_integer() and abs(exact) < 2**24
-    if whole and not (exact == 0 and math.copysign(1, exact) < 0):
+    if whole and not (exact == 0.0 and math.copysign(1, exact) < 0):
         return str(int(exact))
     return repr(exact)
