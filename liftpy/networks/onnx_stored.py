@@ -39,15 +39,8 @@ def check_node(name: str, encoded: bytes) -> None:
         raise ValueError(f"{name} has data outside of the plan")
     for one in nodes_of([node]):
         attributes = (a.name for a in one.attribute)
-        words: tuple[object, ...] = (
-            one.op_type,
-            one.domain,
-            one.name,
-            *one.input,
-            *one.output,
-            *attributes,
-        )
-        if not all(isinstance(word, str) for word in words):  # bytes if they are not UTF-8
+        words = (one.op_type, one.domain, one.name, *one.input, *one.output, *attributes)
+        if {*map(type, words)} != {str}:  # bytes if they are not UTF-8
             raise ValueError(f"{name} has a name that is not text")
 
 
