@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.deadline import Deadline
+from liftpy.errors import TimeUp, TypeRefused
 from liftpy.explore.choosing import chosen
 from liftpy.explore.exploring import space_of
-from liftpy.explore.search import Trial, named
+from liftpy.explore.search import Trial, modelled_choice, named
 from liftpy.explore.search.cost_model import GUESS, Trend, figures, figures_at
 from liftpy.explore.search.guided import MANY
 from liftpy.explore.space.candidate import Candidate
@@ -67,6 +69,21 @@ def test_small_spaces_begin_with_the_trend(space: Space) -> None:
     small = space.asking(["kappa == 16"], {})
     assert small.count() <= MANY < space.count()
     assert next(iter(named("guided")(small, 3, [], everything))).ordinal == 0
+
+
+def test_a_candidate_that_cannot_be_modelled_does_not_end_a_search(
+    space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise TypeRefused("no kernel is made of it")
+
+    monkeypatch.setattr(modelled_choice, "modelled", refuse)
+    assert next(iter(named("guided")(space, 3, [], everything))).ordinal == 0
+
+
+def test_the_time_limit_ends_a_search_that_models(space: Space) -> None:
+    with Deadline.after(0.05).phase("drawing"), pytest.raises(TimeUp):
+        next(iter(named("guided")(space, 4, [], everything)))
 
 
 def test_figures_of_points_are_those_of_each_point(space: Space) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from liftpy.constraints.rng import Rng
+from liftpy.errors import LiftError, TimeUp
 from liftpy.explore.search.cost_model import Trend
 from liftpy.explore.search.local import distance, neighbour, parent, parents, with_sizes
 from liftpy.explore.search.modelled_choice import least_modelled
@@ -65,7 +66,7 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
     trend = Trend(space.device)
     begun = 0
     if space.count() > MANY:
-        best = least_modelled(space)
+        best = promising(space)
         if best is not None and allows(best.skeleton, best.point):
             begun = 1
             seen.add(best.key)
@@ -86,6 +87,19 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
         found = chosen(list(proposals.values()), trials, trend)
         seen.add(found.key)
         yield replace(found, ordinal=ordinal)
+
+
+def promising(space: Space) -> Candidate | None:
+    """The candidate with the least modelled time; None if a candidate cannot be modelled.
+
+    Such a candidate is refused when it is compiled, which does not end a campaign either.
+    """
+    try:
+        return least_modelled(space)
+    except TimeUp:
+        raise
+    except LiftError:
+        return None
 
 
 def neighbours(
