@@ -72,7 +72,9 @@ def run_model(
         _pages()
     net = joined_network(network(model, sizes, partial=True))
     check_inputs(net.graph, asked.given)
-    if explore is not None:
+    if not net.graph.computed:
+        db = None  # the host computes all nodes
+    elif explore is not None:
         folder = DATABASE if db is None else db
         load_module("network_campaigns").explore_joined(
             net.graph, folder, quiet=asked.json, device=device, time_limit=explore

@@ -245,6 +245,14 @@ def test_one_command_explores_plans_checks_and_runs_a_model(liftpy, file, monkey
     assert again["plan"] == liftpy("run", file, "--db", "found", "--json").json["plan"]
 
 
+def test_a_model_of_which_the_host_computes_all_nodes_has_nothing_to_explore(liftpy):
+    made = model([node("Det", "x", "d")], [value("x", (5, 5))], [value("d", ())])
+    Path("det.onnx").write_bytes(made.SerializeToString())
+    said = liftpy("run", "det.onnx", "--explore", "2", "--db", "found", "--check")
+    assert said.code == 0, said.err
+    assert "output  d [], error" in said.out
+
+
 def test_a_model_runs_as_first_candidates_and_says_how_to_find_faster_ones(liftpy, file):
     said = liftpy("run", file)
     assert said.code == 0, said.err
