@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Hashable
+from numbers import Integral
 from typing import Any
 
 from liftpy.errors import TypeRefused
@@ -86,7 +87,8 @@ def as_float(value: float) -> float:
     >>> as_float(7), as_float(2**64 - 1)
     (7.0, 18446744073709551615)
     """
-    return value if isinstance(value, int) and abs(value) > 1 << 53 else float(value)
+    whole = int(value) if isinstance(value, Integral) else 0
+    return whole if abs(whole) > 1 << 53 else float(value)
 
 
 def rounded(value: float, t: ScalarType) -> float:

@@ -276,8 +276,9 @@ def value(expr: Expr) -> float | None:
             return value(inside(f, args))
         case FunCall(ScalarOp(op), args):
             values = [value(a) for a in args]
+            bits = OPERATORS[op].operands == "integers"  # real numbers have none
             try:
-                return None if None in values else OPERATORS[op].reference(*values)
+                return None if None in values or bits else OPERATORS[op].reference(*values)
             except (ArithmeticError, ValueError):  # beyond the domain of a function
                 return None
         case _:

@@ -12,6 +12,7 @@ import pytest
 from liftpy.ir.call import FunCall, apply
 from liftpy.ir.expr import Expr, Literal, Param
 from liftpy.ir.function import Lambda, UserFun
+from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.types import F32, F64, I32, Type
 from liftpy.language.embedded.functions import function
 from liftpy.language.embedded.lang import add, exp, maximum, minimum, sin
@@ -134,6 +135,12 @@ def test_a_constant_beyond_the_domain_of_a_function_has_no_value() -> None:
     for op, number in (("asin", 2.0), ("log", -1.0), ("acosh", 0.5), ("atanh", 1.0)):
         assert reals.value(operate(op, Literal(number, F32))) is None
     assert reals.value(operate("asin", Literal(1.0, F32))) == math.pi / 2
+
+
+def test_real_numbers_have_no_bits() -> None:
+    for number, count in ((-1.0, 1), (1, 1 << 40)):
+        given = Literal(number, I32), Literal(count, I32)
+        assert reals.value(FunCall(ScalarOp("shiftLeft"), given)) is None
 
 
 def test_an_extreme_is_neutral_among_finite_numbers() -> None:
