@@ -65,7 +65,7 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
     seen: set[str] = set()
     trend = Trend(space.device)
     begun = 0
-    if space.count() > MANY:
+    if space.sampler == "uniform" and space.count() > MANY:  # the other one counts nothing
         best = promising(space)
         if best is not None and allows(best.skeleton, best.point):
             begun = 1
