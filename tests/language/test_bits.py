@@ -84,12 +84,14 @@ def test_a_user_function_of_bits_is_folded_with_its_laws():
 @pytest.mark.parametrize(
     ("write", "why"),
     [
-        (lambda x: x << 40, "moves the bits of i32 by 40: write a number from 0 to 31"),
-        (lambda x: x >> -1, "moves the bits of i32 by -1"),
+        (lambda x: x << 40, "shifts i32 by 40 bits: write a count from 0 to 31"),
+        (lambda x: x >> -1, "shifts i32 by -1 bits"),
         (lambda x: 1.5 & x, "1.5 is not an i32"),
         (lambda x: lp.convert(x, lp.f32) << 2, "`<<` needs integers, got f32, 2"),
         (lambda x: lp.convert(x, lp.f32) ^ 2, r"needs truth values or integers, got f32"),
-        (lambda x: x & lp.convert(x, lp.i64), "scalars of the same type"),
+        (lambda x: lp.convert(x, lp.f32) | 1, r"`\|` needs truth values or integers, got f32"),
+        (lambda x: ~lp.convert(x, lp.f32), "`~` needs truth values or integers, got f32"),
+        (lambda x: x & lp.convert(x, lp.i64), r"(?s)scalars of the same type.*lp.i32\) converts"),
         (lambda x: x & (x < 3), "scalars of the same type"),
     ],
 )
