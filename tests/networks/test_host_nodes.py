@@ -185,3 +185,11 @@ def test_a_result_of_the_host_that_does_not_fit_its_tensor_is_refused(
         with pytest.raises(NetworkRefused, match="the model declares float32 of shape"):
             runner.run(inputs())
         runner.close()
+
+
+def test_a_number_of_the_host_has_no_dimension(device: Device) -> None:
+    made = onnx.parser.parse_model("""
+      <ir_version: 10, opset_import: ["" : 17]>
+      g (float[3, 3] x) => (float y) { y = Det (x) }""")
+    with lp.network(made, partial=True).plan(device=device) as plan:
+        assert plan.run([np.eye(3, dtype=np.float32)])["y"].shape == ()
