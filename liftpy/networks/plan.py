@@ -230,11 +230,17 @@ class Plan:
         )
         return Plan(data, modules).timed()
 
-    def timed(self) -> Plan:
-        """The same plan with times of the operations that were not measured, from runs."""
+    def timed(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None) -> Plan:
+        """The same plan with times of the operations that were not measured, from runs.
+
+        Without `inputs`, the plan runs on random numbers. If it has inputs of a type that the
+        language does not have, for which there are none, the operations stay without times.
+        """
         if all(c.time_ns is not None for c in self.choices.values()):
             return self
-        times = {row.operation: row.time_ns for row in self.profile().rows}
+        if inputs is None and not self.graph.tensors.keys() >= {*self.graph.inputs}:
+            return self
+        times = {row.operation: row.time_ns for row in self.profile(inputs).rows}
         choices = {
             n: c if c.time_ns is not None else replace(c, time_ns=times[n])
             for n, c in self.choices.items()
