@@ -24,6 +24,7 @@ from liftpy.cli.options import (
     refuse,
 )
 from liftpy.cli.points import spell
+from liftpy.cli.pulse import pulse
 from liftpy.cli.screen import say, show, show_json
 from liftpy.cli.spaces import asked_space
 from liftpy.constraints.device import PROFILE
@@ -68,19 +69,22 @@ def choose(  # noqa: PLR0913  one parameter per option
         refuse({"--energy-costs": energy_costs}, "it needs --energy")
     costs = costs_named(energy_costs) if energy else None
     started = time.perf_counter()
-    space, given = asked_space(
-        program,
-        size,
-        device,
-        set_,
-        where,
-        memory_limit,
-        max_error,
-        winograd_points=winograd_points,
-        storage=storage,
-    )
-    space = space.narrow(given) if given else space
-    choice = chosen(space, time.perf_counter() - started, memory_limit)
+    with pulse.beating(time.monotonic()):
+        pulse.doing = "deriving the program's forms"
+        space, given = asked_space(
+            program,
+            size,
+            device,
+            set_,
+            where,
+            memory_limit,
+            max_error,
+            winograd_points=winograd_points,
+            storage=storage,
+        )
+        space = space.narrow(given) if given else space
+        pulse.doing = "modelling candidates"
+        choice = chosen(space, time.perf_counter() - started, memory_limit)
     if json:
         show_json({"device": space.device.to_json(), **as_data(choice, costs)})
         return
