@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import liftpy as lp
 from liftpy.workloads import Convolution
 from tests.benchmarks.scripts import script
 
+layers = script("quantised_layers")
+report = script("quantised_report")
 quantised = script("quantised")
 
 PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
@@ -37,12 +40,12 @@ def by_element(layer, x, w):
 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_oracle_is_the_definition_and_the_meaning_of_the_imported_model(name):
-    one = quantised.Quantised(name, SMALL[name])
+    one = layers.Quantised(name, SMALL[name])
     n = one.numbers
     assert n["x_zero_point"] % 2 == n["y_zero_point"] % 2 == 1
     sums = by_element(one.layer, n["x"][0].astype(int) - int(n["x_zero_point"]), n["w"].astype(int))
     np.testing.assert_array_equal(one.sums, sums + n["b"][:, None, None])
-    case = quantised.imported(one, quantised=True)
+    case = layers.imported(one, quantised=True)
     found = lp.evaluate(case.program, *case.arrays.values())
     np.testing.assert_array_equal(found[0], one.oracle)
     assert case.error(found) == 0
@@ -52,25 +55,25 @@ def test_the_oracle_is_the_definition_and_the_meaning_of_the_imported_model(name
 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_layer_in_f32_has_the_numbers_that_the_quantised_ones_stand_for(name):
-    one = quantised.Quantised(name, SMALL[name])
-    case = quantised.imported(one, quantised=False)
+    one = layers.Quantised(name, SMALL[name])
+    case = layers.imported(one, quantised=False)
     assert case.error(lp.evaluate(case.program, *case.arrays.values())) < 1e-6
     scale = float(one.numbers["y_scale"])
     np.testing.assert_allclose(one.exact / scale, one.scaled, rtol=1e-4, atol=1e-3)
 
 
 def test_ties_are_counted():
-    one = quantised.Quantised("ties", Convolution(3, 30, 30, 4, (1, 1)))
+    one = layers.Quantised("ties", Convolution(3, 30, 30, 4, (1, 1)))
     assert one.ties.any()
     assert not one.ties[1::2].any()  # their scales are no powers of two
 
 
 def test_six_layers_of_each_network_are_measured_unless_others_are_named():
-    names = quantised.selected(None)
+    names = layers.selected(None)
     assert [sum(n.startswith(net) for n in names) for net in ("resnet50/", "mobilenet/")] == [6, 6]
-    assert quantised.selected(["mobilenet/1?"]) == [f"mobilenet/{k}" for k in range(10, 19)]
+    assert layers.selected(["mobilenet/1?"]) == [f"mobilenet/{k}" for k in range(10, 19)]
     with pytest.raises(ValueError, match="no layer has a name like vgg16"):
-        quantised.selected(["vgg16/1"])
+        layers.selected(["vgg16/1"])
 
 
 def test_the_settings_of_one_type_are_tried_for_the_other():
@@ -90,7 +93,7 @@ def test_the_settings_of_one_type_are_tried_for_the_other():
 
 def result(name: str, times: tuple[float, float, float, float], **more) -> dict:
     """A layer with these milliseconds: liftpy's u8 and f32, ONNX Runtime's u8 and f32."""
-    names = quantised.U8, quantised.F32, quantised.ORT_U8, quantised.ORT_F32
+    names = report.U8, report.F32, report.ORT_U8, report.ORT_F32
     both = {"assignment": {}, "peak": 4096, "error": 0.0}
     machine = {"cpu": "a CPU", "vectors": "AVX2", "device": "a device", "commit": "0" * 8}
     machine |= {"date": "2020-01-02T03:04", "versions": "1.2", "threads": 2, "rounds": 9}
@@ -98,8 +101,8 @@ def result(name: str, times: tuple[float, float, float, float], **more) -> dict:
     return {
         "layer": name,
         "sizes": "convolution 3x5x5 -> 2 kernels 3x3",
-        "bytes": {quantised.U8: 1024, quantised.F32: 4096},
-        "liftpy": {quantised.U8: both, quantised.F32: both},
+        "bytes": {report.U8: 1024, report.F32: 4096},
+        "liftpy": {report.U8: both, report.F32: both},
         "ties": 3,
         "peer": {"differences": {}, "at ties": 0},
         "others": 0.01,
@@ -119,7 +122,7 @@ def test_the_table_has_the_ratios_and_how_the_peer_differs():
         result("resnet50/12", (1, 8, 3, 3)),
         result("resnet50/4", (1, 2, 2, 1), others=0.5),
     ]
-    text = quantised.text(made)
+    text = report.text(made)
     rows = [line for line in text.splitlines() if line.startswith(("| resnet", "| mobilenet"))]
     assert [row.split(" | ")[0] for row in rows] == [
         "| resnet50/4",
@@ -130,19 +133,19 @@ def test_the_table_has_the_ratios_and_how_the_peer_differs():
     assert "`f32 / u8` 2.00" in text  # of 2, 8 and 0.5
     assert "QLinearConv over liftpy's 1.44" in text  # of 2, 3 and 0.5
     assert "processors: resnet50/4." in text
-    assert quantised.text([]) == "Nothing is measured yet."
+    assert report.text([]) == "Nothing is measured yet."
 
 
 def test_the_page_has_a_place_for_the_table():
-    begin, end = quantised.MARKERS
+    begin, end = report.MARKERS
     assert PAGE.read_text("utf-8").count(begin) == PAGE.read_text("utf-8").count(end) == 1
 
 
 @pytest.mark.parametrize("wrong", [0, 2])
 def test_a_wrong_element_is_a_failure(wrong, tmp_path, capsys):
     made = result("resnet50/4", (1, 2, 2, 1))
-    made["liftpy"][quantised.U8] = {"assignment": {}, "peak": 1, "error": float(wrong)}
-    (tmp_path / "resnet50_4.json").write_text(quantised.json.dumps(made))
+    made["liftpy"][report.U8] = {"assignment": {}, "peak": 1, "error": float(wrong)}
+    (tmp_path / "resnet50_4.json").write_text(json.dumps(made))
     status = quantised.main(["--render-only", "--out", str(tmp_path)])
     assert status == (wrong > 0)
     assert "f32 / u8" in capsys.readouterr().out
