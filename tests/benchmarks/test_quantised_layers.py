@@ -84,7 +84,9 @@ def test_the_settings_of_one_type_are_tried_for_the_other():
     own, *tried = quantised.with_settings_of([u8], [f32])
     assert own == u8
     result = {f"result.{name}": value for name, value in f32.items()}
-    assert tried == [{**sums, **result, "result.sums": t} for t in ("i32", "f32")]
+    whole, exact, strips = tried
+    assert [whole, exact] == [{**sums, **result, "result.sums": t} for t in ("i32", "f32")]
+    assert strips == {**exact, "result.strip": 256}
     assert quantised.with_settings_of([f32], [*tried, u8]) == [
         f32,
         {"family": "plain", "map": "glb1.glb0"},
