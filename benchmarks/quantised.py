@@ -10,8 +10,9 @@ biases in i32, and odd zero points, all random with a seed. Every second scale o
 power of two, so that some results lie halfway between two integers. A model of one node `Conv` has
 the same numbers in f32, in the same order of axes (channels first). A campaign explores each, with
 the default search. The choices and sizes of the fastest candidates of each are tried for the other
-too, so that the comparison depends less on which candidates a short campaign meets. The fastest
-candidates of both and ONNX Runtime on both models are then timed alternately.
+too, and so are some usual blocks of the family `direct`, so that the comparison depends less on
+which candidates a short campaign meets. The fastest candidates of both and ONNX Runtime on both
+models are then timed alternately.
 
 The result of the 8-bit candidate must equal an oracle, whose sums are exact integers, in every
 element; otherwise the exit status is 1. How ONNX Runtime's result differs is reported. Ratios to
@@ -94,6 +95,9 @@ RESULT = "result."
 SUMS: tuple[Settings, ...] = ({"sums": "i32"}, {"sums": "f32"}, {"sums": "f32", "strip": 256})
 """How products of integers are summed; the last one is for sums that are too long to be exact."""
 
+BLOCKS = ((64, 7), (64, 4), (32, 14), (32, 7))
+"""Kernels by points of usual blocks of `direct`, whose accumulators fit into 32 vectors of 16."""
+
 ONLY_U8 = ("sums", "strip")
 """Settings that a program with sums of f32 does not have."""
 
@@ -140,6 +144,20 @@ def with_settings_of(own: list[Settings], other: list[Settings]) -> list[Setting
         tried = SUMS if staged and kept["family"] == "direct" else ({},)
         found += [rest | {prefix + n: v for n, v in (kept | sums).items()} for sums in tried]
     return [one for k, one in enumerate(found) if one not in found[:k]]
+
+
+def with_usual_blocks(settings: list[Settings]) -> list[Settings]:
+    """The settings, then the first ones of `direct` with `BLOCKS` and sums in i32, if any fit."""
+    for one in settings:
+        prefix = RESULT if any(name.startswith(RESULT) for name in one) else ""
+        if one.get(f"{prefix}family") == "direct" and f"{prefix}lanes" not in one:
+            rest = {n: v for n, v in one.items() if n != f"{prefix}strip"}
+            if f"{prefix}sums" in rest:
+                rest[f"{prefix}sums"] = "i32"
+            sizes = ({"kappa": kernels, "sigma": points, "v": 16} for kernels, points in BLOCKS)
+            more = [rest | {prefix + n: v for n, v in block.items()} for block in sizes]
+            return [*settings, *(one for one in more if one not in settings)]
+    return settings
 
 
 def stored_otherwise(settings: Settings) -> Iterator[Settings]:
@@ -203,8 +221,8 @@ def measured(layer: Quantised, session: Session, options: argparse.Namespace) ->
     campaigns = {name: searched(case, session, options) for name, case in cases.items()}
     found = {name: fastest(campaign) for name, campaign in campaigns.items()}
     best = {
-        name: chosen(cases[name], session, with_settings_of(found[name], found[other]))
-        for name, other in ((U8, F32), (F32, U8))
+        name: chosen(cases[name], session, with_usual_blocks(with_settings_of(found[name], other)))
+        for name, other in ((U8, found[F32]), (F32, found[U8]))
     }
     turns = {name: partial(turn, one.run) for name, one in best.items()}
     turns[ORT_U8], theirs = by_onnx_runtime(layer, options.threads, quantised=True)

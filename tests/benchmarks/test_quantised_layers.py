@@ -93,6 +93,21 @@ def test_the_settings_of_one_type_are_tried_for_the_other():
     ]
 
 
+def test_usual_blocks_are_tried_in_the_form_of_the_fastest_block():
+    plain = {"family": "stages", "result.family": "plain"}
+    block = {"family": "stages", "result.family": "direct", "result.pad": "copy"}
+    sizes = {"result.kappa": 8, "result.sigma": 2, "result.v": 8}
+    long = {**block, **sizes, "result.sums": "f32", "result.strip": 64}
+    first, second, *more = quantised.with_usual_blocks([plain, long])
+    assert [first, second] == [plain, long]
+    assert more == [
+        {**block, "result.sums": "i32", "result.kappa": k, "result.sigma": s, "result.v": 16}
+        for k, s in quantised.BLOCKS
+    ]
+    outer = {"family": "direct", "lanes": "outer", "kappa": 4, "sigma": 16, "v": 16}
+    assert quantised.with_usual_blocks([outer]) == [outer]
+
+
 def result(name: str, times: tuple[float, float, float, float], **more) -> dict:
     """A layer with these milliseconds: liftpy's u8 and f32, ONNX Runtime's u8 and f32."""
     names = report.U8, report.F32, report.ORT_U8, report.ORT_F32
