@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -266,6 +267,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--device", default=None)
     parser.add_argument("--skip-search", action="store_true", help="take what is stored")
     parser.add_argument("--render-only", action="store_true", help="only make the table")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--page", type=Path, default=None, help=f"such as {PAGE.name}")
     options = parser.parse_args(arguments)
@@ -273,7 +275,10 @@ def main(arguments: list[str] | None = None) -> int:
         names = selected(options.layers)
     except ValueError as unknown:
         parser.error(str(unknown))
-    failed = 0 if options.render_only else measure(names, options)
+    if options.alone:
+        return int(measure(names, options) > 0)
+    given = sys.argv[1:] if arguments is None else arguments
+    failed = 0 if options.render_only else in_processes(names, given)
     results = [json.loads(p.read_text("utf-8")) for p in sorted(options.out.glob("*.json"))]
     shown = text(results)
     print(f"\n{shown}")
@@ -281,6 +286,19 @@ def main(arguments: list[str] | None = None) -> int:
         page = options.page.read_text("utf-8")
         options.page.write_text(between(page, *MARKERS, shown), "utf-8")
     return int(failed > 0 or any(map(wrong, results)))
+
+
+def in_processes(names: list[str], arguments: list[str]) -> int:
+    """Measures each layer in a process, since a driver may crash; returns how many failed."""
+    failed, start = 0, time.monotonic()
+    for k, name in enumerate(names, 1):
+        print(f"{k} of {len(names)}, {time.monotonic() - start:.0f} s: {name}", flush=True)
+        command = [sys.executable, __file__, *arguments, "--layers", name, "--alone"]
+        status = subprocess.run(command, check=False).returncode
+        if status < 0:
+            print(f"  {name} is left out: the process died with signal {-status}", flush=True)
+        failed += status != 0
+    return failed
 
 
 def measure(names: list[str], options: argparse.Namespace) -> int:
@@ -296,11 +314,10 @@ def measure(names: list[str], options: argparse.Namespace) -> int:
         "versions": onnxruntime.__version__,
         **{name: getattr(options, name) for name in ("rounds", "samples", "time_limit")},
     }
-    failed, start = 0, time.monotonic()
+    failed = 0
     with Session(device) as session:
-        for k, name in enumerate(names, 1):
+        for name in names:
             layer = Quantised(name, LAYERS[name])
-            print(f"{k} of {len(names)}, {time.monotonic() - start:.0f} s: {name}", flush=True)
             try:
                 result = measured(layer, session, options) | {"machine": place}
             except (LiftError, ValueError) as why:  # the others are still worth measuring
