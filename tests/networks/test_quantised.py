@@ -12,6 +12,7 @@ from liftpy.errors import NetworkRefused
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import composed, stage_skeletons
 from liftpy.rewrite.forms import partitions
+from tests.batch import results
 from tests.networks.models import model, value
 
 RNG = np.random.default_rng(11)
@@ -250,3 +251,32 @@ def test_scales_that_do_not_fit_are_refused():
     made = single("QuantizeLinear", arrays, (np.uint8, 2), block_size=2)
     with pytest.raises(NetworkRefused, match=r"\(4, 2\) does not fit blocks of 2"):
         lp.network(made)
+
+
+def test_a_quantised_convolution_has_dot_products_on_devices_with_the_instructions(runtime):
+    """The images and weights are read as they are stored: the zero point is in the biases."""
+    rng = np.random.default_rng(21)
+    x = rng.integers(0, 256, (1, 8, 5, 6), np.uint8)
+    w = rng.integers(-128, 128, (3, 8, 2, 2), np.int8)
+    arrays = {
+        "x": x, "x_scale": np.float32(0.5), "x_zero": np.uint8(113),
+        "w": w, "w_scale": np.float32(0.25), "w_zero": np.int8(0),
+        "y_scale": np.float32(91.0), "y_zero": np.uint8(127),
+    }  # fmt: skip
+    arrays = {name: np.asarray(a) for name, a in arrays.items()}
+    made = single("QLinearConv", arrays, (np.uint8, 4), fixed=tuple(arrays.keys() - {"x"}))
+    net = lp.network(made).channels_last()
+    (operation,) = [o for o in net if o.operator == "QLinearConv"]
+    device = lp.find_device("profile:mali-g710")
+    fixed = {"result.family": ["dots"]}
+    space = lp.space(operation.program, device, families=["plain", "dots"], fixed=fixed)
+    modules = [compile_candidate(c.skeleton, c.point) for c in space.sample(2, 0)]
+    assert all("dot_u8_i8(" in module.source for module in modules)
+    read = [net.graph.tensors[n] for n in operation.inputs]
+    given = [t.stored(x) if t.value is None else t.value for t in read]
+    (wanted,) = net.evaluate([x]).values()
+    exact = convolved(x.astype(np.int64) - 113, w, 1, (0, 0, 0, 0))
+    np.testing.assert_array_equal(wanted, quantised(exact, 0.5 * 0.25 / 91.0, 127, np.uint8))
+    written = net.graph.tensors[operation.outputs[0]]
+    for found in results(runtime, modules, [np.asarray(a, order="C") for a in given]):
+        np.testing.assert_array_equal(written.declared(found.reshape(written.shape)), wanted)
