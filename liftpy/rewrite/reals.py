@@ -278,7 +278,7 @@ def value(expr: Expr) -> float | None:
             values = [value(a) for a in args]
             try:
                 return None if None in values else OPERATORS[op].reference(*values)
-            except (ArithmeticError, ValueError):  # beyond the domain of a function
+            except (ArithmeticError, ValueError):  # outside of the domain of a function
                 return None
         case _:
             return None

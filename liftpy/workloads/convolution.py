@@ -181,10 +181,10 @@ def convolution(layer: Convolution, name: str = "convolution") -> Program:
 
 
 def mapped(f: Callable[..., Expr], scales: Expr | None = None, **arrays: Expr | None) -> Expr:
-    """Maps a function over arrays by the names of its parameters; absent arrays are None to it.
+    """Maps a function over arrays by the names of its parameters; for an absent one, it gets None.
 
-    The scales are its last parameter. They are zipped with the tuples of the others, so that what
-    computes with them can be separated from what the others need.
+    The scales are its last parameter. They are zipped with the tuples of the others, so that the
+    computation with the scales can be separated from that with the others.
     """
     given = {name: array for name, array in arrays.items() if array is not None}
     first, *others = given.values()
@@ -217,7 +217,7 @@ def convolved(
 ) -> Expr:
     """The dense convolution of one image; the shapes are those of `convolution`.
 
-    There is a bias and a scale for each kernel, if there are any.
+    `b` and `scales` have an element for each kernel.
     """
 
     def output(window: Expr) -> Expr:

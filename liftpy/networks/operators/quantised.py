@@ -252,10 +252,10 @@ class IntegerConvolution:
 
         sum((x - zero) * w) = sum(x * w) - zero * sum(w)
 
-    where the padding of x is `zero`. This holds in i32, which computes modulo 2^32, and the second
-    sum depends on the weights only, so it is computed once. Since the constant of a padding is a
-    part of the program, so is a constant zero point of a padded image. If it is not constant, a
-    padded image is an array of differences instead.
+    where x is padded with `zero`. This also holds in i32, whose arithmetic is modulo 2^32. The
+    second sum depends only on the weights, so it is computed once. The constant of `pad` is a part
+    of a program, so a constant zero point of a padded image is, too. If the zero point of a padded
+    image is not constant, the differences are padded with 0 instead.
     """
 
     weights: int
@@ -271,9 +271,9 @@ class IntegerConvolution:
         return sole_number(node, self.zero) == 0 or has_padding(node, self.kernels(node))
 
     def zeros_inside(self, node: Node) -> bool:
-        """Whether the constant zero points of the weights are all 0: the program is without them.
+        """Whether the constant zero points of the weights are all 0: then the program has none.
 
-        Others are parameters.
+        Otherwise they are parameters.
         """
         return not np.any(node.operand(self.zeros).value)
 
@@ -321,7 +321,7 @@ def one_of(node: Node, position: int, x: Expr) -> Expr:
 
 
 def shifted(w: Expr, kernels: Shape, zero: Expr, b: Expr | None) -> Expr:
-    """The biases less a number times the sum of each kernel, as one sum."""
+    """The biases minus a number times the sum of each kernel, as one sum."""
     rows = reshaped(w, kernels, (kernels[0], int(np.prod(kernels[1:]))))
     products = map(lambda v: (literal(0, I32) - to(I32)(zero)) * to(I32)(v))
     if b is None:
