@@ -22,14 +22,14 @@ def moved(xs: lp.array(lp.i32, N), ys: lp.array(lp.i32, N)):
     )
 
 
-def test_python_s_operators_combine_the_bits_of_integers():
+def test_the_operators_of_python_combine_the_bits_of_integers():
     found = combined(XS, YS)
     wanted = (XS & YS) | (XS ^ 6), ~XS, YS & 5, XS | 2, YS ^ 9
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_python_s_operators_shift_by_a_count_modulo_the_bits():
+def test_the_operators_of_python_shift_by_a_count_modulo_the_bits():
     found = moved(XS, YS)
     n = YS & 31
     wanted = XS << n, XS >> n, np.int32(3) << n, np.int32(-100) >> n, XS >> 2, XS << 3
@@ -47,7 +47,7 @@ def test_a_text_has_words_for_them():
     assert lp.parse(lp.show(found)) == found
 
 
-def test_functions_and_numbers_of_numpy_are_python_s_operators():
+def test_functions_and_numbers_of_numpy_are_operators_of_python():
     @lp.program
     def p(xs: lp.array(lp.u8, 3)):
         return xs >> lp.map(
