@@ -75,6 +75,8 @@ def run_model(
     net = joined_network(network(model, sizes, partial=True))
     check_inputs(net.graph, asked.given)
     check_folders(asked.output, asked.trace, asked.page, plan_file)
+    if asked.output is not None:
+        check_suffix(asked.output, len(net.graph.outputs))
     if explore is not None:
         db = DATABASE if db is None else db
         try:
@@ -107,8 +109,8 @@ def check_inputs(graph: Graph, given: Mapping[str, NDArray[Any]]) -> None:
         )
     if missing := [n for n in graph.inputs if n not in given and n not in graph.tensors]:
         raise ArgumentRefused(
-            f"{graph.name} needs arrays for {', '.join(missing)}, whose type the language does not "
-            f"have, so that there are no random ones: give --input {missing[0]}=FILE.npy"
+            f"{graph.name} needs arrays for {', '.join(missing)}, as there are no random ones of "
+            f"these types: give --input {missing[0]}=FILE.npy"
         )
     given_inputs(graph, {**random_arrays(graph), **given})
 
@@ -145,23 +147,28 @@ def run_loaded(plan: Plan, asked: RunRequest) -> None:
     tell_run(plan, found, times, errors)
 
 
+def check_suffix(path: Path, count: int) -> None:
+    """ArgumentRefused if a file cannot hold so many results."""
+    if path.suffix != ".npz" and count != 1:
+        raise ArgumentRefused(
+            f"{path} cannot hold {plural(count, 'output')}: name a file that ends in .npz"
+        )
+
+
 def save(path: Path, results: Mapping[str, NDArray[Any]]) -> None:
     """Writes results: one as .npy, or any number by name as .npz.
 
     Names that cannot be names of files are changed.
     """
+    check_suffix(path, len(results))
     file = io.BytesIO()
     if path.suffix == ".npz":
         with zipfile.ZipFile(file, "w") as archive:
             for name, result in zip(file_names(results), results.values(), strict=True):
                 with archive.open(f"{name}.npy", "w") as member:
                     np.lib.format.write_array(member, np.asanyarray(result), allow_pickle=False)
-    elif len(results) == 1:
-        np.save(file, next(iter(results.values())))
     else:
-        raise ArgumentRefused(
-            f"{path} cannot hold {plural(len(results), 'output')}: name a file that ends in .npz"
-        )
+        np.save(file, next(iter(results.values())))
     write_file(path, file.getvalue())
 
 

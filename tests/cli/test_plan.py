@@ -296,12 +296,13 @@ def test_a_model_runs_on_given_strings(liftpy):
         (["--input", "s=n.npy", "--input", "t=n.npy", "--input", "x=n.npy"], "x needs float32"),
         (["--output", "missing/y.npz"], "there is no folder missing"),
         (["--plan", "missing/y.plan"], "there is no folder missing"),
+        (["--output", "y.npy"], "y.npy cannot hold 3 outputs"),
     ],
 )
 def test_a_model_is_not_explored_for_a_run_that_would_be_refused(liftpy, file, options, why):
     of_strings()
     np.save("n.npy", np.zeros(3))
-    name = file if "missing" in why else "strings.onnx"
+    name = "strings.onnx" if not options or "--input" in options else file
     said = liftpy("run", name, "--explore", "100", "--db", "found", *options)
     assert said.code == 1
     assert why in said.err
