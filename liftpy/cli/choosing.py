@@ -28,6 +28,7 @@ from liftpy.cli.pulse import pulse
 from liftpy.cli.screen import say, show, show_json
 from liftpy.cli.spaces import asked_space
 from liftpy.constraints.device import PROFILE
+from liftpy.explore.campaign.forms import DERIVING
 from liftpy.explore.choosing import WORDS, Choice, chosen
 from liftpy.explore.report.wording import in_bytes, in_energy
 from liftpy.traffic.energy_costs import EnergyCosts
@@ -69,8 +70,7 @@ def choose(  # noqa: PLR0913  one parameter per option
         refuse({"--energy-costs": energy_costs}, "it needs --energy")
     costs = costs_named(energy_costs) if energy else None
     started = time.perf_counter()
-    with pulse.beating(time.monotonic()):
-        pulse.doing = "deriving the program's forms"
+    with pulse.phase(DERIVING):
         space, given = asked_space(
             program,
             size,
