@@ -98,3 +98,11 @@ def test_a_user_function_of_bits_is_folded_with_its_laws():
 def test_what_has_no_bits_is_refused(write, why):
     with pytest.raises(TypeRefused, match=why):
         lp.iota(4) >> lp.map(write)
+
+
+@pytest.mark.parametrize(
+    ("name", "written"), [("bitwise_and", "x & y"), ("xor", r"x \^ y"), ("shift_left", "x << n")]
+)
+def test_a_name_without_a_word_suggests_the_operator(name, written):
+    with pytest.raises(AttributeError, match=f"write {written}$"):
+        getattr(lp, name)
