@@ -299,8 +299,10 @@ def __getattr__(name: str) -> Any:
     if not known and (name.startswith("_") or name not in _module(_WORDS).DERIVED):
         message = f"module {__name__} has no attribute {name!r}"
         if not name.startswith("_"):
+            words = _module("liftpy.language.embedded.python_words")
             written = {
-                **_module("liftpy.language.embedded.python_words").OVER_ARRAYS,
+                **words.OVER_ARRAYS,
+                **words.OPERATORS_ONLY,
                 **_module("liftpy.language.embedded.defining").NAMESAKES,
             }.get(name)
             # `difflib` takes half of the time that this module takes to import

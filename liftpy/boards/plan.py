@@ -39,8 +39,8 @@ from liftpy.opencl.session import BUILD_OPTIONS, extension_options
 
 FORMAT = "liftpy-plan 4"
 """The program `board` also reads version 1, which has no reference kernel, and version 2, which has
-no build options for devices with an extension (`optional`). Version 3 had them without the version
-of OpenCL that they need; its lines with them are refused."""
+no build options for devices with an extension (`optional`). In version 3, these lines did not name
+the version of OpenCL that they need; `board` refuses a plan of version 3 that has such lines."""
 
 REFERENCE = f"kernels/{MODULE.name}.cl"
 """The file of the kernel by which a disturbed board is recognised (measure/reference.py)."""

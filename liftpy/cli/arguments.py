@@ -96,6 +96,9 @@ def from_python(path: Path, name: str) -> Program:
 BROKEN = (ValueError, EOFError, SyntaxError, TypeError, RecursionError, MemoryError, TokenError)
 """The exceptions of NumPy for an invalid header, which it reads as a Python literal."""
 
+NUMBERS, STRINGS = "biuf", "U"
+"""The kinds of NumPy's types that `--input` reads: strings for models and plans only."""
+
 PLAN = ".plan"
 """The suffix of a file with a plan."""
 
@@ -128,18 +131,18 @@ def python_module(path: Path) -> ModuleType:
     return module
 
 
-def arrays(given: Sequence[str] | None) -> dict[str, NDArray[Any]]:
-    """The arrays of `--input` options. ArgumentRefused if a file is not an array."""
+def arrays(given: Sequence[str] | None, kinds: str = NUMBERS) -> dict[str, NDArray[Any]]:
+    """The arrays of `--input` options. ArgumentRefused if a file is not an array of these kinds."""
     found: dict[str, NDArray[Any]] = {}
     for text in given or ():
         name, equals, file = text.partition("=")
         if not (name and equals and file):
             raise typer.BadParameter(f"'{text}' is not NAME=FILE.npy", param_hint="--input")
-        found[name] = read_array(name, Path(file))
+        found[name] = read_array(name, Path(file), kinds)
     return found
 
 
-def read_array(name: str, path: Path) -> NDArray[Any]:
+def read_array(name: str, path: Path, kinds: str = NUMBERS) -> NDArray[Any]:
     """The array in a file, for a parameter. ArgumentRefused if it is no array or incomplete."""
     with opened(path, available(), ArgumentRefused, f"the array for '{name}' ({path})") as file:
         try:
@@ -149,8 +152,9 @@ def read_array(name: str, path: Path) -> NDArray[Any]:
             needed = file.tell() + math.prod(shape) * t.itemsize
         except BROKEN as error:
             raise no_array(name, path, "it is not a .npy file of numbers") from error
-        if t.kind not in "biuf":
-            raise no_array(name, path, f"its elements are {t}, not numbers")
+        if t.kind not in kinds:
+            wanted = "numbers" if kinds == NUMBERS else "numbers or strings of NumPy's type `str_`"
+            raise no_array(name, path, f"its elements are {t}, not {wanted}")
         if (length := os.fstat(file.fileno()).st_size) != needed:
             raise no_array(
                 name, path, f"an array {t}{list(shape)} needs {needed} bytes, the file has {length}"

@@ -23,7 +23,7 @@ from liftpy.cli.options import (
     DeviceName,
     JsonFlag,
     MemoryLimit,
-    ProgramName,
+    ProgramOrModel,
     SamplerName,
     SamplerOption,
     SeedOption,
@@ -72,7 +72,7 @@ def register(app: typer.Typer) -> None:
 
 
 def explore(  # noqa: PLR0913  one parameter per option
-    program: ProgramName,
+    program: ProgramOrModel,
     *,
     size: SizeOption = None,
     storage: StorageOption = None,

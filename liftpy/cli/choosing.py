@@ -24,9 +24,11 @@ from liftpy.cli.options import (
     refuse,
 )
 from liftpy.cli.points import spell
+from liftpy.cli.pulse import pulse
 from liftpy.cli.screen import say, show, show_json
 from liftpy.cli.spaces import asked_space
 from liftpy.constraints.device import PROFILE
+from liftpy.explore.campaign.forms import DERIVING
 from liftpy.explore.choosing import WORDS, Choice, chosen
 from liftpy.explore.report.wording import in_bytes, in_energy
 from liftpy.traffic.energy_costs import EnergyCosts
@@ -68,19 +70,21 @@ def choose(  # noqa: PLR0913  one parameter per option
         refuse({"--energy-costs": energy_costs}, "it needs --energy")
     costs = costs_named(energy_costs) if energy else None
     started = time.perf_counter()
-    space, given = asked_space(
-        program,
-        size,
-        device,
-        set_,
-        where,
-        memory_limit,
-        max_error,
-        winograd_points=winograd_points,
-        storage=storage,
-    )
-    space = space.narrow(given) if given else space
-    choice = chosen(space, time.perf_counter() - started, memory_limit)
+    with pulse.phase(DERIVING):
+        space, given = asked_space(
+            program,
+            size,
+            device,
+            set_,
+            where,
+            memory_limit,
+            max_error,
+            winograd_points=winograd_points,
+            storage=storage,
+        )
+        space = space.narrow(given) if given else space
+        pulse.doing = "modelling candidates"
+        choice = chosen(space, time.perf_counter() - started, memory_limit)
     if json:
         show_json({"device": space.device.to_json(), **as_data(choice, costs)})
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,8 @@ def explore_model(
 
 def explore_joined(graph: Graph, db: Path, *, quiet: bool, **settings: Any) -> None:
     """Explores the operations of a network before it is planned; prints them unless `quiet`."""
-    explored = explore_graph(explore_network, graph, db, **settings)
+    with pulse.beating(time.monotonic()):
+        explored = explore_graph(explore_network, graph, db, **settings)
     if not quiet:
         show(table_of(explored))
 
@@ -65,7 +67,7 @@ def explore_graph(
     """Explores the operations of a network, with progress and notes."""
     if graph.unsupported:
         many = plural(len(graph.unsupported), "node")
-        note(f"note: not explored: {many} without a program, which plans compute on the host")
+        note(f"note: not explored: {many} without a program, computed on the host in a plan")
     try:
         return exploring(
             graph, db=db, began=pulse.began, view=view_of, told=lambda t: note(str(t)), **settings

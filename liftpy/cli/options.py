@@ -40,12 +40,26 @@ class SamplerName(StrEnum):
     INCREMENTAL = "incremental"
 
 
+PROGRAMS = (
+    "A .lift file, file.py:name, or a built-in workload such as vgg16/7; or a node of an ONNX "
+    "model, model.onnx:NODE"
+)
 ProgramName = Annotated[
     str,
     typer.Argument(
         metavar="PROGRAM",
-        help="A .lift file, file.py:name, or a built-in workload such as vgg16/7; or a node of an "
-        "ONNX model, model.onnx:NODE.",
+        help=f"{PROGRAMS}.",
+    ),
+]
+ProgramOrModel = Annotated[
+    str,
+    typer.Argument(metavar="PROGRAM", help=f"{PROGRAMS}; or a whole model, model.onnx."),
+]
+ProgramModelOrPlan = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROGRAM",
+        help=f"{PROGRAMS}; or a whole model, model.onnx; or the plan of one, FILE.plan.",
     ),
 ]
 DeviceName = Annotated[

@@ -20,12 +20,13 @@ from liftpy.cli.loading import load as load_module
 from liftpy.cli.networks import joined_network
 from liftpy.cli.plans import point_data, tell_hosted
 from liftpy.cli.screen import note, say, show, show_json
-from liftpy.errors import ArgumentRefused, plural
+from liftpy.errors import ArgumentRefused, NothingMeasured, plural
 from liftpy.explore.exploring import DATABASE
 from liftpy.explore.optional import needing
 from liftpy.explore.report.wording import in_bytes, in_time
 from liftpy.files.naming import file_names
 from liftpy.files.writing import write_file
+from liftpy.networks.executing import given_inputs, random_arrays
 from liftpy.networks.graph import Graph
 from liftpy.networks.network import network
 from liftpy.networks.plan import Plan, load
@@ -53,6 +54,7 @@ def run_plan(file: Path, device: str | None, *, remeasure: bool, asked: RunReque
     with load(file, device, remeasure=remeasure) as plan:
         if remeasure:
             plan.save(file)  # the measurement is kept, whatever follows
+        check_inputs(plan.graph, asked.given)
         run_loaded(plan, asked)
 
 
@@ -72,14 +74,19 @@ def run_model(
         _pages()
     net = joined_network(network(model, sizes, partial=True))
     check_inputs(net.graph, asked.given)
-    if not net.graph.computed:
-        db = None  # the host computes all nodes
-    elif explore is not None:
-        folder = DATABASE if db is None else db
-        load_module("network_campaigns").explore_joined(
-            net.graph, folder, quiet=asked.json, device=device, time_limit=explore
-        )
-        db = folder
+    check_folders(asked.output, asked.trace, asked.page, plan_file)
+    if asked.output is not None:
+        check_suffix(asked.output, len(net.graph.outputs))
+    if explore is not None:
+        db = DATABASE if db is None else db
+        try:
+            load_module("network_campaigns").explore_joined(
+                net.graph, db, quiet=asked.json, device=device, time_limit=explore
+            )
+        except NothingMeasured as error:
+            first, *_ = str(error).splitlines()
+            note(f"note: {first.rstrip(':')}; it is planned without campaigns")
+            db = None
     plan = net.plan(db or (), device=device, memory_limit=memory_limit)
     tell_hosted(plan.graph)
     if plan.predicted_ns is None and explore is None:
@@ -95,16 +102,30 @@ def run_model(
 
 
 def check_inputs(graph: Graph, given: Mapping[str, NDArray[Any]]) -> None:
-    """ArgumentRefused if an array is for no input."""
+    """ArgumentRefused unless a run can take these arrays, and random numbers for other inputs."""
     if unknown := sorted(given.keys() - {*graph.inputs}):
         raise ArgumentRefused(
             f"{graph.name} has no input {', '.join(unknown)}; it takes: {', '.join(graph.inputs)}"
         )
+    if missing := [n for n in graph.inputs if n not in given and n not in graph.tensors]:
+        raise ArgumentRefused(
+            f"{graph.name} needs arrays for {', '.join(missing)}, as there are no random ones of "
+            f"these types: give --input {missing[0]}=FILE.npy"
+        )
+    given_inputs(graph, {**random_arrays(graph), **given})
+
+
+def check_folders(*files: Path | None) -> None:
+    """ArgumentRefused if the folder of a file that a run will write does not exist."""
+    for file in files:
+        if file is not None and not file.parent.is_dir():
+            raise ArgumentRefused(
+                f"{file} cannot be written: there is no folder {file.parent}: create it first"
+            )
 
 
 def run_loaded(plan: Plan, asked: RunRequest) -> None:
-    """Runs and times a plan; prints and writes what is asked for."""
-    check_inputs(plan.graph, asked.given)
+    """Runs and times a plan on checked inputs; prints and writes what is asked for."""
     inputs = {**plan.random_inputs(), **asked.given}
     errors = plan.check(inputs) if asked.check else {}
     found = plan.run(inputs)
@@ -126,23 +147,28 @@ def run_loaded(plan: Plan, asked: RunRequest) -> None:
     tell_run(plan, found, times, errors)
 
 
+def check_suffix(path: Path, count: int) -> None:
+    """ArgumentRefused if a file cannot hold so many results."""
+    if path.suffix != ".npz" and count != 1:
+        raise ArgumentRefused(
+            f"{path} cannot hold {plural(count, 'output')}: name a file that ends in .npz"
+        )
+
+
 def save(path: Path, results: Mapping[str, NDArray[Any]]) -> None:
     """Writes results: one as .npy, or any number by name as .npz.
 
     Names that cannot be names of files are changed.
     """
+    check_suffix(path, len(results))
     file = io.BytesIO()
     if path.suffix == ".npz":
         with zipfile.ZipFile(file, "w") as archive:
             for name, result in zip(file_names(results), results.values(), strict=True):
                 with archive.open(f"{name}.npy", "w") as member:
                     np.lib.format.write_array(member, np.asanyarray(result), allow_pickle=False)
-    elif len(results) == 1:
-        np.save(file, next(iter(results.values())))
     else:
-        raise ArgumentRefused(
-            f"{path} cannot hold {plural(len(results), 'output')}: name a file that ends in .npz"
-        )
+        np.save(file, next(iter(results.values())))
     write_file(path, file.getvalue())
 
 

@@ -183,9 +183,8 @@ def tell_hosted(graph: Graph) -> None:
     """Notes the nodes that have no program, and what computes them."""
     if graph.unsupported:
         many = plural(len(graph.unsupported), "node")
-        note(
-            f"note: {host_library()} computes {many} on the host, whose time is not in the plan's:"
-        )
+        library = host_library()
+        note(f"note: the host computes {many} by {library}; the plan's time does not include this:")
         for one in graph.unsupported:
             note(f"  {one}")
 

@@ -62,6 +62,17 @@ class Pulse:
             self.erase()
             self.began = None
 
+    @contextmanager
+    def phase(self, doing: str) -> Generator[None]:
+        """Prints the progress of a phase, of a command that prints none or is printing it."""
+        if self.began is not None:
+            self.doing = doing
+            yield
+            return
+        with self.beating(time.monotonic()):
+            self.doing = doing
+            yield
+
     def text(self) -> str:
         """The elapsed time and the current activity."""
         doing = self.doing if isinstance(self.doing, str) else self.doing()

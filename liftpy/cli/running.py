@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from liftpy.cli.arguments import MODEL, PLAN, arrays, load_program
+from liftpy.cli.arguments import MODEL, NUMBERS, PLAN, STRINGS, arrays, load_program
 from liftpy.cli.loading import load
 from liftpy.cli.options import (
     DeviceName,
@@ -19,6 +19,7 @@ from liftpy.cli.options import (
     LimitsName,
     MaxError,
     MemoryLimit,
+    ProgramModelOrPlan,
     ProgramName,
     SetOption,
     SizeOption,
@@ -120,7 +121,7 @@ def write(folder: Path, module: Module) -> None:
 
 
 def run(  # noqa: PLR0913  one parameter per option
-    program: ProgramName,
+    program: ProgramModelOrPlan,
     *,
     size: SizeOption = None,
     storage: StorageOption = None,
@@ -182,12 +183,15 @@ def run(  # noqa: PLR0913  one parameter per option
             "--explore",
             metavar="SECONDS",
             min=1,
-            help="Explore a model before it is planned, for this time, in the folder --db.",
+            help="Explore a model for this time before it is planned; the folder --db, by default "
+            "liftpy.db, has its campaigns.",
         ),
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option("--plan", metavar="FILE.plan", help="The file for the plan of a model."),
+        typer.Option(
+            "--plan", metavar="FILE.plan", help="The file that stores the plan of a model."
+        ),
     ] = None,
     remeasure: Annotated[
         bool,
@@ -207,17 +211,20 @@ def run(  # noqa: PLR0913  one parameter per option
     }  # fmt: skip
     of_models = {"--explore": explore, "--plan": plan}
     if program.endswith(PLAN):
-        others = {**one_program, **of_models, "--size": size, "--db": db}
+        others = {**one_program, "--size": size, "--db": db}
         others["--memory-limit"] = memory_limit
+        refuse(of_models, f"it belongs to a whole network, MODEL{MODEL}, and not to a plan")
         refuse(others, "a plan has its candidates and sizes")
         runs = load("plan_runs")
-        asked = runs.RunRequest(arrays(input_), output, check, profile, trace, page, json)
+        given = arrays(input_, kinds=NUMBERS + STRINGS)
+        asked = runs.RunRequest(given, output, check, profile, trace, page, json)
         runs.run_plan(Path(program), device, remeasure=remeasure, asked=asked)
         return
     if program.endswith(MODEL):
         refuse({**one_program, "--remeasure": remeasure}, "it does not apply to a whole network")
         runs = load("plan_runs")
-        asked = runs.RunRequest(arrays(input_), output, check, profile, trace, page, json)
+        given = arrays(input_, kinds=NUMBERS + STRINGS)
+        asked = runs.RunRequest(given, output, check, profile, trace, page, json)
         runs.run_model(
             program,
             sizes(size),

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from liftpy.cli.arguments import load_program
 from liftpy.cli.options import settings_and_lists
+from liftpy.cli.pulse import pulse
 from liftpy.cli.screen import note
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.explore.campaign.forms import DERIVING
 from liftpy.explore.exploring import space_of
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.candidate import Candidate
@@ -36,16 +38,17 @@ def asked_space(  # noqa: PLR0913  one argument per option
 ) -> tuple[Space, Settings]:
     """The space that the options select, and the single-valued settings, not yet applied to it."""
     chosen, listed = settings_and_lists(set_)
-    space = space_of(
-        load_program(program, size, storage),
-        device_or_default(device),
-        memory_limit=memory_limit,
-        max_error=max_error,
-        winograd_points=winograd_points or (),
-        where=where or (),
-        fixed=listed,
-        settings=chosen,
-    )
+    with pulse.phase(DERIVING):
+        space = space_of(
+            load_program(program, size, storage),
+            device_or_default(device),
+            memory_limit=memory_limit,
+            max_error=max_error,
+            winograd_points=winograd_points or (),
+            where=where or (),
+            fixed=listed,
+            settings=chosen,
+        )
     note_unbound(space)
     for form in space.left_out:
         note(f"note: {form.why}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import typer
 
@@ -30,5 +31,7 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Prints a text that is not part of the answer to stderr."""
+    """Prints a text that is not part of the answer to stderr, in place of a drawn phase."""
+    if (pulse := sys.modules.get("liftpy.cli.pulse")) is not None:
+        pulse.pulse.erase()
     typer.echo(printable(text), err=True)

@@ -283,7 +283,7 @@ OPERATORS = {
         ),
     )
 }
-#: The operators that move the bits of their first operand by the second.
+#: The operators that shift the bits of their first operand by the second.
 SHIFTS = ("shiftLeft", "shiftRight")
 #: The operators on truth values.
 LOGICAL = frozenset(name for name, record in OPERATORS.items() if record.operands == "bools")

@@ -235,9 +235,9 @@ def _check_subgroups(fun: ReduceSubgroups, xs: Expr, above: tuple[Level, ...]) -
     if subgroup_operator(fun.f) is None:
         types = ", ".join(map(str, SUBGROUP_TYPES))
         raise TypeRefused(
-            f"{fun.name} folds by {', '.join(SUBGROUP_OPERATORS)} of two elements of type {types}, "
-            f"and not by another function of {fun.f.body.type}: OpenCL has no function of "
-            "subgroups for it. Use reduceSeq"
+            f"{fun.name} folds elements of type {types} by {', '.join(SUBGROUP_OPERATORS)}, and "
+            f"not by this function of {fun.f.body.type}: OpenCL has no subgroup function for it. "
+            "Use reduceSeq"
         )
     if not (isinstance(xs, FunCall) and isinstance(xs.fun, MapLcl) and xs.fun.dim == 0):
         raise TypeRefused(

@@ -71,7 +71,7 @@ def is_invariant(value: Value) -> bool:
         return inside and is_constant(value)
     if isinstance(value, Select):
         return is_constant(value)
-    if isinstance(value, SubgroupReduce):  # it stays where all work-items come by
+    if isinstance(value, SubgroupReduce):  # it stays where every work-item reaches it
         return False
     return all(map(is_invariant, value.parts))
 

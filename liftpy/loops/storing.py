@@ -18,7 +18,7 @@ from liftpy.loops.terms import (
     where_fails,
 )
 from liftpy.loops.tree import All, Barrier, Block, For, If, RangeTest, Store
-from liftpy.views.terms import Choice, Condition, Constant, Load, Memory, Term
+from liftpy.views.terms import Apply, Choice, Condition, Constant, Load, Memory, Term, Variable
 
 
 def stored(nest: Nest) -> Block:
@@ -112,7 +112,10 @@ class Storing(Reading):
             return
         first = self.start(dest.index, lane, width) if lane else dest.index
         if first is None:
-            self.put_lanes(store, {})
+            if isinstance(value, Apply) and self.computes_at_once(value, lane, width):
+                self.put_computed(store)
+            else:
+                self.put_lanes(store, {})
             return
         self.begin(value)
         whole = widened(self.vector(value, lane, width), width)
@@ -126,6 +129,23 @@ class Storing(Reading):
         self.made.append(
             Store(self.cell(Load(dest.memory, first), width), whole, silent, nontemporal)
         )
+
+    def computes_at_once(self, value: Term, lane: str, width: int) -> bool:
+        """Whether operators on vectors compute all lanes of a value, from whole vectors."""
+        if lane not in value.names:
+            return True
+        if isinstance(value, Apply):
+            return all(self.computes_at_once(a, lane, width) for a in value.args)
+        return isinstance(value, Load) and self.start(value.index, lane, width) is not None
+
+    def put_computed(self, store: Assign) -> None:
+        """Compute all lanes at once, and store each at its own place."""
+        self.begin(store.term)
+        whole = self.whole(store.term, store.lane, store.width)
+        for k in range(store.width):
+            target = self.substitution.term(store.target, store.lane, k)
+            one = Variable(whole.name, whole.type, whole.width, k)
+            self.put_store(Assign(target, one))
 
     def put_lanes(self, store: Assign, known: dict[str, Nat]) -> None:
         """Store each lane at its own place; `known` are narrower ranges of variables there."""

@@ -1,13 +1,13 @@
 """Folds by subgroups: `reduceSubgroups` in the loop nest.
 
     let v = subgroup(op, x)                 every work-item; x is its own element
-    if slid0 < 1: l[sgid0] = v              the first one of each subgroup
+    if slid0 < 1: l[sgid0] = v              the first work-item of each subgroup
     barrier
     result = op(init, subgroups(op, l))     every work-item
 
-The number and the size of subgroups are known only when the kernel runs, and so is which work-items
-a subgroup has. So the code depends on neither: the memory has room for a subgroup of each
-work-item, and a subgroup at the end of a group may be smaller than the others. In a group of one
+The number and the sizes of subgroups, and which work-items belong to each, are known only when the
+kernel runs. The code depends on none of these: the memory has room for as many results as there are
+work-items, and the last subgroup of a group may be smaller than the others. In a group of one
 work-item, the result is its element.
 """
 

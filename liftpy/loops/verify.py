@@ -9,9 +9,9 @@
 - *Memory spaces.* Only writable memory is stored to. Global memory is the kernel's buffers, local
   memory the work-group's; private memory is indexed by numbers within its length (except in a
   kernel with loops that are still `rolled`).
-- *Barriers* are where every work-item of a group comes by: in no branch, and in no loop whose
+- *Barriers* are where every work-item of a group reaches them: in no branch, and in no loop whose
   iterations are divided unevenly among the work-items. So are the folds of subgroups, each of which
-  is a variable of its own; the fold of their results reads them where subgroups store them.
+  is the value of a variable; the fold of their results reads them where subgroups store them.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _of_subgroup(s: Simple, value: SubgroupReduce, scope: KernelPoint) -> Iterat
     if not scope.uniform:
         yield f"a fold of subgroups by {value.op} that not every work-item reaches"
     if not isinstance(s, Let) or s.value is not value:
-        yield f"a fold of subgroups by {value.op} is no variable of its own"
+        yield f"a fold of subgroups by {value.op} is not the value of a variable"
     if value.op not in SUBGROUP_OPERATORS or value.type not in SUBGROUP_TYPES:
         yield f"no subgroup folds {value.type} by {value.op}"
 

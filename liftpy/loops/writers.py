@@ -62,7 +62,7 @@ class AccessRows:
 def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
     """The accesses of stored buffers for which two work-items may access one element.
 
-    The ids of subgroups tell no work-items apart that the other ids do not.
+    The ids of subgroups are left out: the other ids already tell all work-items apart.
     """
     ids = {n: count for n, count in code.ranges.items() if count > 1 and n not in SUBGROUP_IDS}
     runs = list(runs_of(code))

@@ -22,6 +22,7 @@ from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.database import saying
 from liftpy.explore.campaign.run import Progress
 from liftpy.explore.exploring import SAMPLES, explore
+from liftpy.explore.report.wording import in_time
 from liftpy.explore.space.candidate import program_text
 from liftpy.ir.program import Program
 from liftpy.networks.budget import NextOperation, State, chosen
@@ -162,8 +163,8 @@ class Turn:
         if self.choice.gain is None:
             return f"{said}: {aim}; it has no time yet"
         return (
-            f"{said}: {aim}; expected gain {self.choice.gain:.3g} ms of {self.total:.3g} ms "
-            "for the network"
+            f"{said}: {aim}; expected gain {in_time(round(self.choice.gain * 1e6))} of "
+            f"{in_time(round(self.total * 1e6))} for the network"
         )
 
 
@@ -291,6 +292,8 @@ class Exploring:
             except NothingMeasured as nothing:
                 reason = str(nothing)
         after = stored(before.work)
+        if reason and not finished and not after.tried:
+            reason = "the time ended before its first candidate"
         vain = before.vain + 1 if after.tried == before.tried else 0
         # without a limit of its own, or with all the time that is left, it would be in vain again
         finished = finished or (vain > 0 and (limit is None or self.deadline.over))

@@ -58,8 +58,8 @@ def compared(
 ) -> dict[str, float]:
     """The largest error of each output. LiftError if one exceeds the tolerance of its type.
 
-    An output whose type or shape the graph does not know is of a node on the host; arrays of types
-    that the language does not have, such as strings, have to be equal.
+    A node on the host may have an output whose type or shape the graph does not know. Arrays of
+    types that the language does not have, such as strings, must be equal.
     """
     errors: dict[str, float] = {}
     for name, array in wanted.items():

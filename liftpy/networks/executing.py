@@ -79,7 +79,7 @@ def given_inputs(
 def check_programs(
     graph: Graph, consequence: str = "with reference=True, the host computes them"
 ) -> None:
-    """NetworkRefused if operations have no program; it ends with the consequence."""
+    """NetworkRefused if operations have no program; the message ends with `consequence`."""
     if graph.unsupported:
         raise NetworkRefused(
             f"{graph.name} has {plural(len(graph.unsupported), 'node')} without a program:\n"

@@ -33,7 +33,7 @@ def check_node(name: str, encoded: bytes) -> None:
     try:
         node = onnx.NodeProto.FromString(encoded)
     except DecodeError as error:
-        raise ValueError(f"{name} is no node of ONNX: {error}") from error
+        raise ValueError(f"{name} is not an ONNX node: {error}") from error
     model = helper.make_model(helper.make_graph([node], "node", [], []))
     if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in tensors_of(model)):
         raise ValueError(f"{name} has data outside of the plan")
@@ -54,7 +54,7 @@ def decoded_array(name: str, encoded: bytes) -> NDArray[Any]:
     try:
         tensor = onnx.TensorProto.FromString(encoded)
     except DecodeError as error:
-        raise ValueError(f"{name} is no tensor of ONNX: {error}") from error
+        raise ValueError(f"{name} is not an ONNX tensor: {error}") from error
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         raise ValueError(f"{name} has data outside of the plan")
     return numpy_helper.to_array(tensor)

@@ -233,14 +233,14 @@ class Plan:
     def timed(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None) -> Plan:
         """The same plan with times of the operations that were not measured, from runs.
 
-        Without `inputs`, it runs on random numbers. If it has inputs of types that the language
-        does not have, such as strings, there are none: then the same plan is returned.
+        Without `inputs`, the plan runs on random numbers. If it has inputs of a type that the
+        language does not have, for which there are none, the operations stay without times.
         """
-        given = self.random_inputs() if inputs is None else inputs
-        known = all(c.time_ns is not None for c in self.choices.values())
-        if known or (inputs is None and len(given) < len(self.graph.inputs)):
+        if all(c.time_ns is not None for c in self.choices.values()):
             return self
-        times = {row.operation: row.time_ns for row in self.profile(given).rows}
+        if inputs is None and not self.graph.tensors.keys() >= {*self.graph.inputs}:
+            return self
+        times = {row.operation: row.time_ns for row in self.profile(inputs).rows}
         choices = {
             n: c if c.time_ns is not None else replace(c, time_ns=times[n])
             for n, c in self.choices.items()

@@ -8,8 +8,8 @@
     the constants, one after another, each in C order
 
 The file holds expressions and assignments, from which kernels are derived when it is loaded; it
-holds no code. Their checksums are compared with those in the file. Of a node without a program, it
-holds ONNX's own encoding, in base64, as it does of constants that only such nodes read.
+holds no code. Their checksums are compared with those in the file. Nodes without a program, and the
+constants that only such nodes read, are in ONNX's encoding, in base64.
 """
 
 from __future__ import annotations
@@ -309,7 +309,7 @@ def _parts(path: Path) -> tuple[PlanFields, bytes]:
     version = int.from_bytes(data[8:12], "little")
     if version not in READABLE:
         raise StoreRefused(
-            f"{path} has format {version} of plans, and this liftpy reads "
+            f"{path} is a plan of format {version}, and this liftpy reads formats "
             f"{' and '.join(map(str, READABLE))}"
         )
     if hashlib.sha256(data[44:]).digest() != data[12:44]:
@@ -366,7 +366,7 @@ def _operation(o: OperationFields, programs: list[Program]) -> Operation:
         program = _at(programs, o.program)
         return Operation(o.name, o.operator, inputs, outputs, program, b"", inputs, outputs)
     if o.host is None or o.program is not None or o.skeleton is not None:
-        raise ValueError(f"{o.name} has neither or both of a program and a node for the host")
+        raise ValueError(f"{o.name} needs either a program or a node for the host")
     reads, writes = tuple(o.host.reads), tuple(o.host.writes)
     if (*filter(None, reads),) != inputs or (*filter(None, writes),) != outputs:
         raise ValueError(f"{o.name} and its node read or write different tensors")

@@ -255,7 +255,7 @@ class Runner:
                 f"{operation.name} ({operation.operator}): {name} is {array.dtype} of shape "
                 f"{array.shape}, and the model declares {wanted} of shape {tensor.shape}"
             )
-        return np.asarray(array, order="C")
+        return np.ascontiguousarray(array).reshape(array.shape)  # it makes a number an array
 
     def _keeps(self, value: object) -> bool:
         """Whether an input is used in place: on the device, unless the host computes something."""

@@ -110,7 +110,7 @@ def assemble(
 
 
 def helpers_of(text: str) -> Iterator[str]:
-    """The definitions of the functions of liftpy's own that kernels call."""
+    """The definitions of liftpy's own functions that kernels call."""
     if "floor_div(" in text or "floor_mod(" in text:
         yield HELPERS
     for helpers in (

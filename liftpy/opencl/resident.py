@@ -186,9 +186,12 @@ class Resident:
 
         ArgumentRefused for strings and for a list of arrays, which pyopencl has no arrays for.
         """
-        if isinstance(array, list) or array.dtype.kind not in "biufc":
-            what = "a sequence" if isinstance(array, list) else f"of type {array.dtype}"
-            raise ArgumentRefused(f"{name} is {what}: the device has no such arrays (on_device)")
+        if isinstance(array, list) or array.dtype.kind in "OSTU":
+            what = "a sequence" if isinstance(array, list) else "an array of strings"
+            raise ArgumentRefused(
+                f"the output {name} is {what}, for which there are no arrays on a device\n"
+                "  leave out on_device"
+            )
         with refusal(self.device, f"{array.nbytes} bytes for a result"):
             return arrays().to_device(self._queue, np.asarray(array, order="C"))
 

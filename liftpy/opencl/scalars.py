@@ -111,8 +111,7 @@ def wrapped(op: str, args: list[C], t: ScalarType, width: int) -> C:
     """An operator on integers whose result wraps around.
 
     It is computed in unsigned integers, for one lane of 16 bits in `uint`: `int`, to which C would
-    promote them, does not hold all products. It does not hold numbers of 8 bits that are shifted
-    several times, either.
+    promote them, does not hold all products, nor 8-bit numbers that are shifted several times.
     """
     signed = vector_type(t.name, width)
     unsigned = signed if not RECORDS[t.name].signed else f"u{signed}"

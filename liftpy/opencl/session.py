@@ -45,7 +45,7 @@ NEWER, OLDER = "-cl-std=CL3.0", "-cl-std=CL2.0"
 
 
 class ExtensionOptions(NamedTuple):
-    """Build options for devices with an extension and at least a version of OpenCL."""
+    """Build options for devices with an extension and at least a major version of OpenCL."""
 
     extension: str
     version: int
@@ -55,9 +55,9 @@ class ExtensionOptions(NamedTuple):
 def extension_options(module: Module, options: tuple[str, ...]) -> Iterator[ExtensionOptions]:
     """The build options of a module for devices with extensions; the first that fit are used.
 
-    The source uses subgroups only if `HAS_SUBGROUPS` is defined: compilers define the macros of
-    extensions that their devices do not have. Those of Khronos belong to OpenCL C 2 and 3, those of
-    Intel to every version.
+    The source uses subgroups only if `HAS_SUBGROUPS` is defined, because some compilers define the
+    macros of extensions that their devices do not have. Khronos's extension needs OpenCL C 2 or 3,
+    Intel's works with every version.
     """
     if HAS_SUBGROUPS in module.source:
         khronos, intel = SUBGROUPS

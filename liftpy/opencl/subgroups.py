@@ -1,4 +1,4 @@
-"""Folds of subgroups as C, on devices with subgroups and without.
+"""Folds by subgroups as C, on devices with subgroups and without.
 
 On a device without them, each work-item is a subgroup of its own: the code is correct, but slow.
 """
@@ -18,7 +18,7 @@ SUBGROUP_IDS = {"sgid": "subgroup_id", "slid": "subgroup_local_id"}
 
 FOLDS = re.compile(r"\bsubgroups?_(add|max|min)_([a-z]+)\(")
 NAMES = {"+": "add", "max": "max", "min": "min"}
-"""The names of the operators in OpenCL's functions of subgroups."""
+"""The names of the operators in OpenCL's subgroup functions."""
 
 HAS_SUBGROUPS = "HAS_SUBGROUPS"
 """The macro that the build options define for a device with subgroups (`opencl.session`)."""
@@ -64,7 +64,7 @@ def subgroup_call(op: str, t: ScalarType, *, of_results: bool = False) -> str:
 
 
 def subgroup_helpers(text: str) -> list[str]:
-    """The definitions of the functions of subgroups that a text calls."""
+    """The definitions of the subgroup functions that a text calls."""
     found = sorted(set(FOLDS.findall(text))) if "subgroup_" in text else []
     types = {vector_type(t.name, 1): t for t in SUBGROUP_TYPES}
     folds = [fold_c(op, types[t]) for op in NAMES for name, t in found if name == NAMES[op]]

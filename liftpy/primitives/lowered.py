@@ -121,12 +121,12 @@ class ReduceInPlace(AnyReduce):
 
 @dataclass(frozen=True)
 class ReduceSubgroups(AnyReduce):
-    """Folds an element of each work-item of a group, by the functions of subgroups of a device.
+    """Folds one element of each work-item of a group by the subgroup functions of a device.
 
     `mapLcl(0)` makes the array, and all work-items get the result. The function is a sum, a maximum
-    or a minimum. The device chooses the order; the meaning has another one than that of `reduce`,
-    so that the two are equal only for associative and commutative functions. A maximum or a minimum
-    of numbers and NaN may be either.
+    or a minimum. The device chooses the order. The meaning has the opposite order of `reduce`, so
+    that the two are equal only for associative and commutative functions. The maximum or minimum of
+    a number and NaN may be either of them.
 
     reduceSubgroups(f) : (a, [a]n) -> a        f(... f(f(init, xs[n-1]), xs[n-2]) ..., xs[0])
     """

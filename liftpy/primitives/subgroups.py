@@ -1,6 +1,6 @@
-"""Which folds the subgroups of a device have functions for.
+"""The folds for which OpenCL has subgroup functions.
 
-A subgroup is the work-items of a work-group that a device executes together. OpenCL's functions
+A subgroup consists of the work-items of a work-group that a device executes together. The functions
 `sub_group_reduce_*` fold a value of each of them without local memory or a barrier.
 """
 
@@ -13,14 +13,14 @@ from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import FLOATS, INTEGERS, ScalarType
 
 SUBGROUP_OPERATORS = ("+", "max", "min")
-"""The scalar operators by which OpenCL's subgroups fold."""
+"""The scalar operators for which OpenCL has subgroup functions."""
 
 SUBGROUP_TYPES = (*FLOATS, *(t for t in INTEGERS if RECORDS[t.name].bits >= RECORDS["i32"].bits))
-"""The scalar types that OpenCL's subgroups fold, without further extensions."""
+"""The scalar types of subgroup functions, without further extensions."""
 
 
 def subgroup_operator(f: Lambda) -> str | None:
-    """The operator of a fold's function, if OpenCL's subgroups fold by it; None otherwise."""
+    """The operator of a fold's function, if there is a subgroup function for it; None otherwise."""
     t = f.body.type
     if not isinstance(t, ScalarType) or t not in SUBGROUP_TYPES:
         return None

@@ -279,7 +279,7 @@ def value(expr: Expr) -> float | None:
             bits = OPERATORS[op].operands == "integers"  # real numbers have none
             try:
                 return None if None in values or bits else OPERATORS[op].reference(*values)
-            except (ArithmeticError, ValueError):  # beyond the domain of a function
+            except (ArithmeticError, ValueError):  # outside of the domain of a function
                 return None
         case _:
             return None

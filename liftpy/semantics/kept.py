@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.function import Lambda
-from liftpy.ir.primitive import Primitive, function_of
+from liftpy.ir.primitive import Get, Primitive, function_of
 from liftpy.ir.pull import Value
 from liftpy.ir.walk import children, top_down
 from liftpy.primitives import AnyMap
@@ -99,24 +100,37 @@ def moves(fun: Primitive) -> bool:
     )
 
 
-def is_often(expr: Expr, param: Param) -> bool:
-    """Whether a variable is mentioned more than once, or inside a function that is repeated.
+Reads: TypeAlias = Mapping[tuple[int, ...], int]
+"""How often a variable is read, by the path of the component of a tuple that is read."""
 
-    The function of a map does not count as repeated: it reads the variable once for all elements
-    of a block.
+
+def reads_of(expr: Expr, param: Param) -> Reads:
+    """How often an expression mentions each component of a variable.
+
+    A mention inside a function that is repeated counts twice. The function of a map does not count
+    as repeated: it reads the variable once for all elements of a block.
     """
-    mentions, waiting = 0, [expr]
+    found: Counter[tuple[int, ...]] = Counter()
+    waiting: list[tuple[Expr, tuple[int, ...], int]] = [(expr, (), 1)]
     while waiting:
-        part = waiting.pop()
+        part, path, times = waiting.pop()
         if param not in part.free:
             continue
         if isinstance(part, Param):
-            mentions += 1
+            found[path] += times
+            continue
+        if isinstance(part, FunCall) and isinstance(part.fun, Get):
+            waiting.append((part.args[0], (part.fun.index, *path), times))
             continue
         function = function_of(part.fun) if isinstance(part, FunCall) else None
         if function is not None and param in function.free:
-            if not isinstance(part, FunCall) or not isinstance(part.fun, AnyMap | Lambda):
-                return True
-            waiting.append(function.body)
-        waiting += part.args if isinstance(part, FunCall) else children(part)
-    return mentions > 1
+            once = isinstance(part, FunCall) and isinstance(part.fun, AnyMap | Lambda)
+            waiting.append((function.body, (), times if once else 2))
+        inner = part.args if isinstance(part, FunCall) else children(part)
+        waiting += ((p, (), times) for p in inner)
+    return found
+
+
+def count_at(reads: Reads, path: tuple[int, ...]) -> int:
+    """How often the component at a path is read, alone, within another one, or in part."""
+    return sum(n for p, n in reads.items() if p[: len(path)] == path or path[: len(p)] == p)

@@ -52,7 +52,17 @@ from liftpy.semantics.held import (
     view,
     width,
 )
-from liftpy.semantics.kept import Kept, Later, is_often, keep, keep_part, laters, moves
+from liftpy.semantics.kept import (
+    Kept,
+    Later,
+    Reads,
+    count_at,
+    keep,
+    keep_part,
+    laters,
+    moves,
+    reads_of,
+)
 from liftpy.semantics.operations import OPERATIONS, computed_type, convert
 from liftpy.semantics.storage import as_stored
 
@@ -90,7 +100,7 @@ class NumpyReader:
         self.dtype = dtype
         self.extents: dict[int, int] = {}  # sizes of the blocks in progress, by axis
         self.stored_bytes = 0  # stored for the blocks in progress
-        self.often: dict[int, tuple[Lambda, tuple[bool, ...]]] = {}
+        self.reads: dict[int, tuple[Lambda, tuple[Reads, ...]]] = {}
         self.moving: dict[int, tuple[Primitive, bool]] = {}
 
     def number_type(self, t: Type) -> Any:
@@ -217,12 +227,21 @@ class NumpyReader:
     def handed(self, function: Lambda, values: tuple[Value, ...]) -> tuple[Value, ...]:
         if all(map(is_held, values)):
             return values
-        if id(function) not in self.often:
-            flags = tuple(is_often(function.body, p) for p in function.params)
-            self.often[id(function)] = function, flags
-        _, flags = self.often[id(function)]
-        given = zip(values, function.params, flags, strict=True)
-        return tuple(self.kept(v, p.type) if often else v for v, p, often in given)
+        if id(function) not in self.reads:
+            reads = tuple(reads_of(function.body, p) for p in function.params)
+            self.reads[id(function)] = function, reads
+        _, reads = self.reads[id(function)]
+        given = zip(values, function.params, reads, strict=True)
+        return tuple(self.kept_if_often(v, p.type, own) for v, p, own in given)
+
+    def kept_if_often(
+        self, value: Value, t: Type, reads: Reads, path: tuple[int, ...] = ()
+    ) -> Value:
+        """A value of which the components that are read more than once are kept."""
+        if isinstance(value, tuple) and isinstance(t, TupleType) and path not in reads:
+            parts = enumerate(zip(value, t.elements, strict=True))
+            return tuple(self.kept_if_often(part, p, reads, (*path, k)) for k, (part, p) in parts)
+        return self.kept(value, t) if count_at(reads, path) > 1 else value
 
     def made(self, fun: Primitive, values: list[Value], result: Value) -> Value:
         if len(values) != 1 or not isinstance(values[0], Pull | Parts | tuple):

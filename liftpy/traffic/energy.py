@@ -127,7 +127,7 @@ def in_value(value: Value, times: float, subgroup: int) -> Executed:
         if isinstance(part, Operate):
             typed = part.parts[0] if OPERATORS[part.op].truth else part
             add(found, {(part.op, str(typed.type)): times * part.width})
-        elif isinstance(part, SubgroupReduce):  # the values of a subgroup but one
+        elif isinstance(part, SubgroupReduce):  # one operation for each value of a subgroup but one
             add(found, {(part.op, str(part.type)): times * (subgroup - 1) / subgroup})
         elif isinstance(part, SubgroupsReduce):
             results = -(-part.cell.memory.length // subgroup)

@@ -228,8 +228,8 @@ class Reader:
     def operations(self, value: Value, times: int | Fraction) -> None:
         """Counts the operations of an expression; a product that is added is part of the sum.
 
-        A fold of a subgroup halves the number of values again and again: each step is an exchange
-        of values and an operation. All work-items fold the results of all subgroups.
+        Each step of a fold of a subgroup halves the number of values: it exchanges values and
+        applies the operator. All work-items fold the results of all subgroups.
         """
         fused: set[int] = set()
         for part in values_in(value):

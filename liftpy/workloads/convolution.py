@@ -5,9 +5,11 @@ A ReLU may follow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from builtins import zip as pairs
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.expr import Expr
@@ -130,9 +132,33 @@ class Convolution:
         return result >> map3d(lambda x: larger(x, 0)) if self.epilogue else result
 
 
-def windows_of(layer: Convolution, x: Expr) -> Expr:
+def summed(products: Expr, bias: Expr | None, _scale: Expr | None) -> Expr:
+    """The sum of the bias of a kernel, if it has one, and products."""
+    return products >> reduce(add, 0 if bias is None else bias)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How an element of a convolution's result is computed.
+
+    `times` multiplies an element of the image by a weight; for numbers of narrow types, it converts
+    both to the type of the sum first. `total` makes the result of the products, the bias and the
+    scale of the kernel; the last two are None if there are none. `edge` is the element outside the
+    image.
+    """
+
+    times: Callable[..., Any] = mul
+    total: Callable[[Expr, Expr | None, Expr | None], Expr] = summed
+    edge: float = 0.0
+
+
+PRODUCTS = Terms()
+"""Sums of products of elements of the sum's type, with zeros around the image."""
+
+
+def windows_of(layer: Convolution, x: Expr, edge: float = 0.0) -> Expr:
     """The dilated windows of the padded input: `[outH][outW][Kh][Kw][C]`."""
-    return windows(layer.channels_last(x) >> pad2d(*layer.padding), *layer.axes)
+    return windows(layer.channels_last(x) >> pad2d(*layer.padding, edge), *layer.axes)
 
 
 def convolution(layer: Convolution, name: str = "convolution") -> Program:
@@ -154,26 +180,55 @@ def convolution(layer: Convolution, name: str = "convolution") -> Program:
     )
 
 
-def weighed(
-    kernels: Expr, biases: Expr | None, inner: Callable[[Expr, Expr | float], Expr]
+def mapped(f: Callable[..., Expr], scales: Expr | None = None, **arrays: Expr | None) -> Expr:
+    """Maps a function over arrays by the names of its parameters; for an absent one, it gets None.
+
+    The scales are its last parameter. They are zipped with the tuples of the others, so that the
+    computation with the scales can be separated from that with the others.
+    """
+    given = {name: array for name, array in arrays.items() if array is not None}
+    first, *others = given.values()
+    array = zip(first, *others) if others else first
+
+    def call(parts: Iterable[Expr], scale: Expr | None) -> Expr:
+        return f(**dict.fromkeys(arrays) | dict(pairs(given, parts, strict=True)), scale=scale)
+
+    if scales is not None:
+        return zip(array, scales) >> map(
+            lambda own, scale: call([own[k] for k in range(len(given))] if others else [own], scale)
+        )
+
+    def one(*parts: Expr) -> Expr:
+        return call(parts, None)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    named = inspect.Signature([inspect.Parameter(name, kind) for name in given])
+    vars(one)["__signature__"] = named
+    return array >> map(one)
+
+
+def convolved(
+    layer: Convolution,
+    x: Expr,
+    w: Expr,
+    b: Expr | None,
+    scales: Expr | None = None,
+    terms: Terms = PRODUCTS,
 ) -> Expr:
-    """Applies `inner` to each kernel and its bias, which is 0 if there are no biases."""
-    if biases is None:
-        return kernels >> map(lambda kernel: inner(kernel, 0))
-    return zip(kernels, biases) >> map(inner)
+    """The dense convolution of one image; the shapes are those of `convolution`.
 
-
-def convolved(layer: Convolution, x: Expr, w: Expr, b: Expr | None) -> Expr:
-    """The dense convolution of one image; the shapes are those of `convolution`."""
+    `b` and `scales` have an element for each kernel.
+    """
 
     def output(window: Expr) -> Expr:
-        def weigh(kernel: Expr, bias: Expr | float) -> Expr:
+        def weigh(kernel: Expr, bias: Expr | None, scale: Expr | None) -> Expr:
             weights = kernel >> join() >> join()
-            return zip(window >> join() >> join(), weights) >> map(mul) >> reduce(add, bias)
+            products = zip(window >> join() >> join(), weights) >> map(terms.times)
+            return terms.total(products, bias, scale)
 
-        return weighed(layer.each_channels_last(w), b, weigh)
+        return mapped(weigh, scales, kernel=layer.each_channels_last(w), bias=b)
 
-    return layer.output(windows_of(layer, x) >> map(lambda row: row >> map(output)))
+    return layer.output(windows_of(layer, x, terms.edge) >> map(lambda row: row >> map(output)))
 
 
 def depthwise(layer: Convolution, name: str) -> Program:
@@ -187,20 +242,25 @@ def depthwise(layer: Convolution, name: str) -> Program:
     )
 
 
-def convolved_by_channel(layer: Convolution, x: Expr, w: Expr, b: Expr | None) -> Expr:
+def convolved_by_channel(
+    layer: Convolution,
+    x: Expr,
+    w: Expr,
+    b: Expr | None,
+    scales: Expr | None = None,
+    terms: Terms = PRODUCTS,
+) -> Expr:
     """The depthwise convolution of one image; the shapes are those of `depthwise`."""
 
     def output(window: Expr) -> Expr:
-        def weigh(channel: Expr, kernel: Expr, bias: Expr | float) -> Expr:
-            return zip(channel, kernel) >> map(mul) >> reduce(add, bias)
+        def weigh(channel: Expr, kernel: Expr, bias: Expr | None, scale: Expr | None) -> Expr:
+            return terms.total(zip(channel, kernel) >> map(terms.times), bias, scale)
 
         by_channel = join() >> transpose()
         channels, kernels = window >> by_channel, layer.channels_last(w) >> by_channel
-        if b is None:
-            return zip(channels, kernels) >> map(lambda channel, kernel: weigh(channel, kernel, 0))
-        return zip(channels, kernels, b) >> map(weigh)
+        return mapped(weigh, scales, channel=channels, kernel=kernels, bias=b)
 
-    return layer.output(windows_of(layer, x) >> map2d(output))
+    return layer.output(windows_of(layer, x, terms.edge) >> map2d(output))
 
 
 def grouped(layer: Convolution, name: str) -> Program:
@@ -218,25 +278,29 @@ def grouped(layer: Convolution, name: str) -> Program:
     )
 
 
-def convolved_in_groups(layer: Convolution, x: Expr, w: Expr, b: Expr | None) -> Expr:
+def convolved_in_groups(
+    layer: Convolution,
+    x: Expr,
+    w: Expr,
+    b: Expr | None,
+    scales: Expr | None = None,
+    terms: Terms = PRODUCTS,
+) -> Expr:
     """The grouped convolution of one image; the shapes are those of `grouped`."""
 
     def output(window: Expr) -> Expr:
-        def group(part: Expr, weights: Expr, biases: Expr | None) -> Expr:
-            def weigh(kernel: Expr, bias: Expr | float) -> Expr:
+        def group(part: Expr, weights: Expr, biases: Expr | None, scale: Expr | None) -> Expr:
+            def weigh(kernel: Expr, bias: Expr | None, scale: Expr | None) -> Expr:
                 own = kernel >> join() >> join()
-                return zip(part >> join(), own) >> map(mul) >> reduce(add, bias)
+                return terms.total(zip(part >> join(), own) >> map(terms.times), bias, scale)
 
-            return weighed(layer.each_channels_last(weights), biases, weigh)
+            kernels = layer.each_channels_last(weights)
+            return mapped(weigh, scale, kernel=kernels, bias=biases)
 
         parts = window >> join() >> map(split(layer.channels // layer.groups)) >> transpose()
-        if b is None:
-            by_group = zip(parts, w) >> map(lambda part, weights: group(part, weights, None))
-        else:
-            by_group = zip(parts, w, b) >> map(group)
-        return by_group >> join()
+        return mapped(group, scales, part=parts, weights=w, biases=b) >> join()
 
-    return layer.output(windows_of(layer, x) >> map2d(output))
+    return layer.output(windows_of(layer, x, terms.edge) >> map2d(output))
 
 
 def same(side: int, dilation: int = 1) -> tuple[int, int, int, int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 import liftpy as lp
 from liftpy.networks.plan import Plan
@@ -208,7 +209,7 @@ def test_commands_name_the_nodes_that_the_host_computes(liftpy, monkeypatch):
     Path("small.onnx").write_bytes(made.SerializeToString())
     said = liftpy("plan", "small.onnx", "-o", "small.plan")
     assert said.code == 0, said.err
-    assert said.err.count("ONNX Runtime computes 1 node on the host") == 1
+    assert said.err.count("the host computes 1 node by ONNX Runtime") == 1
     assert "det1 (Det): it has no program" in said.err
     (row,) = [line for line in said.out.splitlines() if line.startswith("det1")]
     assert row.rstrip().endswith("on the host")
@@ -272,3 +273,54 @@ def test_options_of_models_and_of_programs_are_told_apart(liftpy, file):
     assert said.code == 1
     np.save("q.npy", np.zeros(3, np.float32))
     assert "has no input q; it takes: x" in liftpy("run", file, "--input", "q=q.npy").err
+
+
+def of_strings():
+    """A model that compares strings, and adds numbers to the truth values."""
+    nodes = [node("Equal", "s t", "e", "same"), node("Cast", "e", "f", "c", to=1)]
+    nodes.append(node("Add", "f x", "y", "sum"))
+    given = [value(name, [3], TensorProto.STRING) for name in "st"] + [value("x", [3])]
+    made = model(nodes, given, [value("y", [3])])
+    Path("strings.onnx").write_bytes(made.SerializeToString())
+
+
+def test_a_model_runs_on_given_strings(liftpy):
+    of_strings()
+    np.save("s.npy", np.array(["a", "b", "c"]))
+    np.save("t.npy", np.array(["a", "x", "c"]))
+    np.save("x.npy", np.ones(3, np.float32))
+    given = [part for n in "stx" for part in ("--input", f"{n}={n}.npy")]
+    said = liftpy("run", "strings.onnx", *given, "--check", "--plan", "s.plan", "--output", "y.npy")
+    assert said.code == 0, said.err
+    np.testing.assert_array_equal(np.load("y.npy"), [2, 1, 2])
+    assert liftpy("run", "s.plan", *given, "--check").code == 0
+    assert liftpy("plan", "strings.onnx").code == 0  # without times, as there are no strings
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ([], "needs arrays for s, t"),
+        (["--input", "s=n.npy", "--input", "t=n.npy", "--input", "x=n.npy"], "x needs float32"),
+        (["--output", "missing/y.npz"], "there is no folder missing"),
+        (["--plan", "missing/y.plan"], "there is no folder missing"),
+        (["--output", "y.npy"], "y.npy cannot hold 3 outputs"),
+    ],
+)
+def test_a_model_is_not_explored_for_a_run_that_would_be_refused(liftpy, file, options, why):
+    of_strings()
+    np.save("n.npy", np.zeros(3))
+    name = "strings.onnx" if not options or "--input" in options else file
+    said = liftpy("run", name, "--explore", "100", "--db", "found", *options)
+    assert said.code == 1
+    assert why in said.err
+    assert not Path("found").exists()
+
+
+def test_a_model_without_a_program_to_explore_runs(liftpy):
+    made = model([node("Det", "x", "y", "det1")], [value("x", [3, 3])], [value("y", [])])
+    Path("det.onnx").write_bytes(made.SerializeToString())
+    said = liftpy("run", "det.onnx", "--explore", "3", "--db", "found")
+    assert said.code == 0, said.err
+    assert "planned without campaigns" in said.err
+    assert "output  y []" in said.out

@@ -37,6 +37,14 @@ def test_a_terminal_has_the_phase_at_once_and_nothing_in_the_end(monkeypatch):
     assert sys.stderr.getvalue().endswith("\r\x1b[K")
 
 
+def test_a_choice_says_what_it_does(liftpy, monkeypatch):
+    monkeypatch.setattr(module, "LINES", 0.001)
+    said = liftpy("choose", "tiny.lift", "--device", "profile:xeon-silver-4208")
+    assert said.code == 0, said.err
+    assert "deriving the program's forms" in said.err
+    assert "modelling candidates" in said.err
+
+
 def test_a_line_has_the_phase_or_what_is_measured():
     view = CampaignView("tiny", 8, pulse=Pulse())
     view.phase("evaluating the program's meaning")

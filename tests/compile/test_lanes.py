@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -15,6 +16,7 @@ from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
+from liftpy.rewrite.composition import skeletons
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import Convolution, convolution
 from tests.compile.test_programs import agree, inputs, right
@@ -57,6 +59,11 @@ TILED: dict[str, Program] = {
     ),
     "strided depthwise": convolution(
         Convolution(3, 9, 16, 3, (2, 3), (2, 2), (1, 0, 1, 1), groups=3, layout="nchw"), "layer"
+    ),
+    "scaled sums": parse(
+        """def p(x: [16][6][5]f32, s: [6]f32) =
+             x |> map(row => zip(row, s) |> map((v, f) =>
+               f - (v |> map(y => y * y) |> reduce(add, f)))) |> transpose"""
     ),
     "transposed": parse(
         "def p(x: [8][5]f32, y: [5]f32) ="
@@ -123,6 +130,33 @@ def test_results_are_stored_in_vectors() -> None:
     wide = [c for c in space("channels first", choice).sample(40, seed=1) if c.point["v"] == 4]
     assert wide
     assert all("vstore4" in compiled(c).source for c in wide)
+
+
+SCALED = parse(
+    """def p(a: [7][12]f32, const b: [7][8]f32, s: [8]f32) =
+         a |> transpose |> map(x => zip(b |> transpose, s) |> map((y, f) =>
+           (zip(x, y) |> map(mul) |> reduce(add, 0)) * f)) |> transpose"""
+)
+"""Sums whose lanes are stored apart, unless the outer map is in vectors."""
+
+
+def test_lanes_that_are_stored_apart_are_computed_at_once(runtime: Device) -> None:
+    written = next(s for s in skeletons(SCALED, ("direct",)) if "lanes" not in s.words)
+    made = Candidate(SCALED, written, (("kappa", 4), ("sigma", 2), ("v", 4)))
+    source = compiled(made).source
+    (name,) = re.findall(r"const float4 (v\d+) = acc0_0 \* v\d+;", source)
+    assert all(f"= {name}.s{k};" in source for k in range(4))
+    assert not re.search(r"acc\d+_\d+\.s", source)
+    right([made], runtime)
+
+
+def test_lanes_read_the_scale_of_each_sum() -> None:
+    sizes = {"tile0": 2, "tile1": 1, "v": 2}
+    wide = [s for s in skeletons(TILED["scaled sums"], ("tiled",)) if s.words["vector"] == "yes"]
+    own = [compile_candidate(s, sizes).source for s in wide if "lanes" not in s.words]
+    assert own
+    assert all(re.search(r"float2 v\d+ = vload2\(0, &s\[", source) for source in own)
+    assert any("lanes" in s.words for s in wide)
 
 
 @pytest.mark.oclgrind

@@ -238,7 +238,7 @@ def test_the_family_is_in_the_spaces_of_gpus_with_subgroups() -> None:
     assert FAMILY in families_for(DEFAULT_DEVICE, [FAMILY])
 
 
-NONE = "subgroups cannot make its folds"
+NONE = "subgroups cannot compute its folds"
 OTHER = "subgroups: they fold by +, max, min of f16, f32, f64, i32, i64, u32, u64"
 LAWS = "laws associative, commutative, neutral"
 PRODUCT = f"fun product(a: f32, x: f32) = a * x {LAWS} 1\n"
@@ -249,8 +249,8 @@ REFUSED = {
     ),
     f"{PRODUCT}def p(xs: [97]f32) = xs |> reduce(product, 1)": f"{NONE} ({OTHER})",
     f"{NARROW}def p(xs: [97]i16) = xs |> reduce(sum, 0)": f"{NONE} ({OTHER})",
-    "def p(xs: [97]f32) = xs |> scan(add, 0)": "subgroups fold, and a scan makes the result",
-    "def p(xs: [1]f32) = xs |> reduce(add, 0)": "a group has at least 2 items for 1 elements",
+    "def p(xs: [97]f32) = xs |> scan(add, 0)": "a scan makes the result, and subgroups only fold",
+    "def p(xs: [1]f32) = xs |> reduce(add, 0)": "a group has at least 2 items for 1 element",
     "def p(xs: [97]f32) = xs |> map(x => x + 1)": "no fold makes the result or a part of each row",
 }
 

@@ -63,6 +63,8 @@ SCALARS = {
     "power_with_a_modulus": "pow(x, 2, 5)",
     "divmod_of_an_expression": "divmod(x, 2)[0]",
     "shifted_expression": "x << 2",
+    "bits_of_a_float_by_a_sign": "x & 1",
+    "bits_of_a_float_shifted_right": "x >> 2",
     "formatted_expression": "float(f'{x:.2f}')",
     "function_of_numpy_that_is_missing": "np.cbrt(x)",
     "function_of_numpy_with_options": "np.exp(x, dtype=np.float32)",

@@ -8,9 +8,10 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+from onnx import TensorProto
 
 import liftpy as lp
-from liftpy.cli.plan_runs import RunRequest, run_plan, save
+from liftpy.cli.plan_runs import RunRequest, check_folders, check_inputs, run_plan, save
 from liftpy.constraints.device import Device
 from liftpy.networks.options import Measured
 from liftpy.networks.plan import Plan, load
@@ -34,6 +35,20 @@ def network():
 def plan(**changes):
     made = network().plan()
     return Plan(dataclasses.replace(made.data, **changes))
+
+
+def of_strings():
+    """A network with an input of a type that the language does not have."""
+    given = [value("s", [3], TensorProto.STRING), value("t", [3], TensorProto.STRING)]
+    made = model([node("Equal", "s t", "y", "same")], given, [value("y", [3], TensorProto.BOOL)])
+    return lp.network(made, partial=True)
+
+
+def strings_on_device():
+    """Runs a network whose output is of strings, and asks for arrays of pyopencl."""
+    text = [value("s", [1], TensorProto.STRING)], [value("y", [1], TensorProto.STRING)]
+    made = lp.network(model([node("Identity", "s", "y", "same")], *text), partial=True)
+    made.plan().run([np.array(["a"], object)], on_device=True)
 
 
 def gathered(index):
@@ -166,6 +181,9 @@ CASES: dict[str, Case] = {
             asked=RunRequest({"q": np.zeros(3, np.float32)}),
         ),
     ),
+    "run_of_a_model_without_its_strings": lambda _: check_inputs(of_strings().graph, {}),
+    "run_of_a_model_into_a_folder_that_is_missing": lambda f: check_folders(f / "none" / "y.npz"),
+    "plan_with_strings_on_a_device": lambda _: strings_on_device(),
     "plan_with_a_node_that_the_host_cannot_compute": lambda _: gathered(7).plan().run([ZEROS]),
     "plan_with_a_node_whose_result_does_not_fit": lambda _: with_another_result(),
     "plan_with_outputs_for_one_array": lambda f: save(

@@ -23,14 +23,14 @@ def moved(xs: lp.array(lp.i32, N), ys: lp.array(lp.i32, N)):
     )
 
 
-def test_python_s_operators_combine_the_bits_of_integers():
+def test_the_operators_of_python_combine_the_bits_of_integers():
     found = combined(XS, YS)
     wanted = (XS & YS) | (XS ^ 6), ~XS, YS & 5, XS | 2, YS ^ 9
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_python_s_operators_shift_by_a_count_modulo_the_bits():
+def test_the_operators_of_python_shift_by_a_count_modulo_the_bits():
     found = moved(XS, YS)
     n = YS & 31
     wanted = XS << n, XS >> n, np.int32(3) << n, np.int32(-100) >> n, XS >> 2, XS << 3
@@ -48,7 +48,7 @@ def test_a_text_has_words_for_them():
     assert lp.parse(lp.show(found)) == found
 
 
-def test_functions_and_numbers_of_numpy_are_python_s_operators():
+def test_functions_and_numbers_of_numpy_are_operators_of_python():
     @lp.program
     def p(xs: lp.array(lp.u8, 3)):
         return xs >> lp.map(
@@ -85,12 +85,14 @@ def test_a_user_function_of_bits_is_folded_with_its_laws():
 @pytest.mark.parametrize(
     ("write", "why"),
     [
-        (lambda x: x << 40, "moves the bits of i32 by 40: write a number from 0 to 31"),
-        (lambda x: x >> -1, "moves the bits of i32 by -1"),
+        (lambda x: x << 40, "shifts i32 by 40 bits: write a count from 0 to 31"),
+        (lambda x: x >> -1, "shifts i32 by -1 bits"),
         (lambda x: 1.5 & x, "1.5 is not an i32"),
         (lambda x: lp.convert(x, lp.f32) << 2, "`<<` needs integers, got f32, 2"),
         (lambda x: lp.convert(x, lp.f32) ^ 2, r"needs truth values or integers, got f32"),
-        (lambda x: x & lp.convert(x, lp.i64), "scalars of the same type"),
+        (lambda x: lp.convert(x, lp.f32) | 1, r"`\|` needs truth values or integers, got f32"),
+        (lambda x: ~lp.convert(x, lp.f32), "`~` needs truth values or integers, got f32"),
+        (lambda x: x & lp.convert(x, lp.i64), r"(?s)scalars of the same type.*lp.i32\) converts"),
         (lambda x: x & (x < 3), "scalars of the same type"),
     ],
 )
@@ -117,3 +119,11 @@ def test_a_neutral_element_of_64_bits_is_exact(t, op, unit, runtime, tmp_path):
     for value in (unit, DTYPES[t](unit)):
         law = lp.fun("both", types, lambda x, y: x & y, (lp.neutral(value),)).laws[0]
         assert law.value == unit
+
+
+@pytest.mark.parametrize(
+    ("name", "written"), [("bitwise_and", "x & y"), ("xor", r"x \^ y"), ("shift_left", "x << n")]
+)
+def test_a_name_without_a_word_suggests_the_operator(name, written):
+    with pytest.raises(AttributeError, match=f"write {written}$"):
+        getattr(lp, name)

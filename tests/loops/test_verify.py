@@ -101,7 +101,7 @@ FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
     ),
     "a fold of subgroups in an expression": (
         lambda c: stored(c, value=Operate("+", (ONE, SubgroupReduce("+", ONE)), F32)),
-        "no variable of its own",
+        "not the value of a variable",
     ),
     "a fold of subgroups by an unknown operator": (
         lambda c: stored(c, Let("s", SubgroupReduce("*", ONE))),

@@ -1,5 +1,6 @@
 """Operators on quantised numbers against oracles in exact integers, and what they refuse."""
 
+import re
 from contextlib import closing
 
 import numpy as np
@@ -8,6 +9,10 @@ from onnx import helper
 
 import liftpy as lp
 from liftpy.errors import NetworkRefused
+from liftpy.pipeline import compile_candidate
+from liftpy.rewrite.composition import composed, stage_skeletons
+from liftpy.rewrite.forms import partitions
+from tests.batch import results
 from tests.networks.models import model, value
 
 RNG = np.random.default_rng(11)
@@ -96,6 +101,90 @@ def test_convolutions_with_a_scale_for_each_kernel_are_exact(kind, runs, device)
     np.testing.assert_array_equal(found, wanted)
 
 
+def grouped(x, w, groups, stride, pads):
+    """`convolved` for each group of channels."""
+    parts = zip(np.split(x, groups, 1), np.split(w, groups), strict=True)
+    return np.concatenate([convolved(a, b, stride, pads) for a, b in parts], 1)
+
+
+@pytest.mark.parametrize("pads", [(2, 0, 1, 1), (0, 0, 0, 0)], ids=["padded", "not padded"])
+@pytest.mark.parametrize("groups", [1, 2, 6])
+@pytest.mark.parametrize("known", [True, False], ids=["constant zero", "zero of the input"])
+def test_a_zero_point_is_subtracted_from_the_sums_of_weights(groups, pads, known, device):
+    """Also where the padding is: it has the zero point itself, which is odd."""
+    zero, above, scale, biased = 113, 7, np.float32(2**-9), groups != 2
+    x, w = draw(np.uint8, 1, 6, 9, 7), draw(np.int8, 6, 6 // groups, 3, 2)
+    scales = scale * np.float32([1, 2, 0.5, 1, 4, 1]) if groups > 1 else scale
+    arrays = {
+        "x": x,
+        "s": np.float32(0.5),
+        "p": np.uint8([zero]),
+        "w": w,
+        "r": scales,
+        "o": np.int8(0) if groups == 1 else np.zeros(6, np.int8),
+        "q": np.float32([0.25]),
+        "z": np.uint8(above),
+    }
+    bias = np.int32([500, -77, 0, 3, -1001, 12])
+    arrays |= {"b": bias} if biased else {}
+    fixed = [n for n in arrays if n not in {"x", *(() if known else "p")}]
+    made = single(
+        "QLinearConv", arrays, (np.uint8, 4), fixed=fixed, strides=[2, 2], pads=pads, group=groups
+    )
+    total = grouped(x.astype(np.int64) - zero, w, groups, 2, pads)
+    total += bias[:, None, None] if biased else 0
+    factors = np.broadcast_to(np.float64(scales), 6)[:, None, None] * 2
+    wanted = quantised(total * factors, 1.0, above, np.uint8)
+    assert len(np.unique(wanted)) > 20
+    given = [arrays[n] for n in arrays if n not in fixed]
+    with closing(lp.network(made)) as network, closing(network.channels_last()) as last:
+        for one in (network, last):
+            np.testing.assert_array_equal(next(iter(one.evaluate(given).values())), wanted)
+        if groups == 1 or known:
+            np.testing.assert_array_equal(*[*network.run(given, device=device).values(), wanted])
+
+
+def program_of(zero, pads, scale=0.5):
+    """The program of a convolution whose zero points and scales are constant."""
+    arrays = {
+        "x": draw(np.uint8, 1, 4, 7, 7),
+        "s": np.float32(scale),
+        "p": np.uint8(zero),
+        "w": np.ones((8, 4, 3, 3), np.int8),
+        "r": np.ones(8, np.float32),
+        "o": np.zeros(8, np.int8),
+        "q": np.float32(2),
+        "z": np.uint8(9),
+    }
+    fixed = [n for n in arrays if n != "x"]
+    made = single("QLinearConv", arrays, (np.uint8, 4), fixed=fixed, pads=pads)
+    (operation,) = lp.network(made)
+    return operation.program
+
+
+def test_only_the_zero_point_of_a_padded_image_is_a_part_of_the_program():
+    """Layers that differ in other constants share a program, and so its campaign."""
+    around, none = [1, 1, 1, 1], [0, 0, 0, 0]
+    assert lp.show(program_of(5, none)) == lp.show(program_of(6, none, scale=0.25))
+    assert lp.show(program_of(5, around)) == lp.show(program_of(5, around, scale=0.25))
+    assert lp.show(program_of(5, around)) != lp.show(program_of(6, around))
+    assert "pad(1, 1, 5)" in lp.show(program_of(5, around))
+
+
+@pytest.mark.parametrize("pads", [[1, 1, 1, 1], [0, 0, 0, 0]])
+def test_blocks_of_quantised_convolutions_read_numbers_as_they_are_stored(pads):
+    program = program_of(5, pads)
+    (partition,) = partitions(program)
+    sums, result = (list(stage_skeletons(partition, stage)) for stage in partition.stages)
+    blocks = [s for s in result if s.family == "direct" and s.words["pad"] == "fused"]
+    sizes = {"result.kappa": 8, "result.sigma": 1, "result.v": 8}
+    made = compile_candidate(composed(partition, [sums[0], blocks[0]]), sizes)
+    run = made.source[made.source.rindex("__kernel") :]
+    assert re.search(r"vload8\(0, &t\d+\[", run)  # packed weights
+    assert "global const uchar* restrict x," in run
+    assert len(re.findall(r"global const char\* restrict t", run)) == 1
+
+
 def test_convolutions_in_integers_are_exact_in_groups(device):
     x, w = draw(np.uint8, 1, 6, 13), draw(np.int8, 4, 3, 5)
     arrays = {"x": x, "w": w, "p": np.uint8(251)}
@@ -162,3 +251,32 @@ def test_scales_that_do_not_fit_are_refused():
     made = single("QuantizeLinear", arrays, (np.uint8, 2), block_size=2)
     with pytest.raises(NetworkRefused, match=r"\(4, 2\) does not fit blocks of 2"):
         lp.network(made)
+
+
+def test_a_quantised_convolution_has_dot_products_on_devices_with_the_instructions(runtime):
+    """The images and weights are read as they are stored: the zero point is in the biases."""
+    rng = np.random.default_rng(21)
+    x = rng.integers(0, 256, (1, 8, 5, 6), np.uint8)
+    w = rng.integers(-128, 128, (3, 8, 2, 2), np.int8)
+    arrays = {
+        "x": x, "x_scale": np.float32(0.5), "x_zero": np.uint8(113),
+        "w": w, "w_scale": np.float32(0.25), "w_zero": np.int8(0),
+        "y_scale": np.float32(91.0), "y_zero": np.uint8(127),
+    }  # fmt: skip
+    arrays = {name: np.asarray(a) for name, a in arrays.items()}
+    made = single("QLinearConv", arrays, (np.uint8, 4), fixed=tuple(arrays.keys() - {"x"}))
+    net = lp.network(made).channels_last()
+    (operation,) = [o for o in net if o.operator == "QLinearConv"]
+    device = lp.find_device("profile:mali-g710")
+    fixed = {"result.family": ["dots"]}
+    space = lp.space(operation.program, device, families=["plain", "dots"], fixed=fixed)
+    modules = [compile_candidate(c.skeleton, c.point) for c in space.sample(2, 0)]
+    assert all("dot_u8_i8(" in module.source for module in modules)
+    read = [net.graph.tensors[n] for n in operation.inputs]
+    given = [t.stored(x) if t.value is None else t.value for t in read]
+    (wanted,) = net.evaluate([x]).values()
+    exact = convolved(x.astype(np.int64) - 113, w, 1, (0, 0, 0, 0))
+    np.testing.assert_array_equal(wanted, quantised(exact, 0.5 * 0.25 / 91.0, 127, np.uint8))
+    written = net.graph.tensors[operation.outputs[0]]
+    for found in results(runtime, modules, [np.asarray(a, order="C") for a in given]):
+        np.testing.assert_array_equal(written.declared(found.reshape(written.shape)), wanted)

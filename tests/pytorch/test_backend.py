@@ -119,7 +119,7 @@ def test_graph_breaks_integers_and_messages_that_are_said_once(caplog):
     found, backend = by_meaning(f, n, w)
     for one, wanted in zip(found, f(n, w), strict=True):
         close(one, wanted)
-    assert len(backend.subgraphs) == 4  # erfc in the last one divides its integers from the sum
+    assert len(backend.subgraphs) == 4  # in the last one, erfc separates the integers from the sum
     texts = said(caplog)
     assert texts
     assert len(texts) == len(set(texts))

@@ -113,6 +113,25 @@ def test_a_few_points_of_a_large_layer_do_not_take_the_whole_of_it():
     np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-11)
 
 
+def test_a_component_that_is_read_once_is_not_stored(monkeypatch):
+    """One element of a scaled row needs one sum, not those of the whole row."""
+    rows = parse(
+        """def rows(x: [5][7][11]f32, s: [5]f32) =
+             zip(x |> map(map(reduce(add, 0))), s) |> map(t => t.0 |> map(y => y * t.1 - t.1))"""
+    )
+    stored, store = [], numbers_module.NumpyReader.stored_array
+    monkeypatch.setattr(
+        numbers_module.NumpyReader,
+        "stored_array",
+        lambda self, value, like: stored.append(value) or store(self, value, like),
+    )
+    x, s = numbers(5, 7, 11), numbers(5)
+    found = evaluate_at(rows, np.array([[3, 2], [4, 6]]), x, s, dtype=np.float64)
+    wide = x.astype(np.float64).sum(2)[[3, 4], [2, 6]]
+    np.testing.assert_allclose(found, wide * s[3:] - s[3:], rtol=1e-12)
+    assert not stored
+
+
 @program
 def dot(xs: array(F32, 101), ys: array(F32, 101)):
     return zip(xs, ys) >> map(mul) >> reduce(add, 0)

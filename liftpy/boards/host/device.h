@@ -44,7 +44,7 @@ void describe(struct text *text, const struct device *device, char *const *known
 /* Whether a device has an extension. */
 int has_extension(const struct device *device, const char *name);
 
-/* The version of OpenCL, without what follows the point. */
+/* The major version of OpenCL that a device has. */
 size_t opencl_version(const struct device *device);
 
 /* The name of an OpenCL error code. */

@@ -29,7 +29,7 @@ struct launch {
     size_t arguments, *argument; /* arguments are buffers */
 };
 
-/* Build options for devices with an extension and at least a version of OpenCL. */
+/* Build options for devices with an extension and at least a major version of OpenCL. */
 struct optional {
     char *extension, *options;
     size_t version;

@@ -33,7 +33,7 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Allows, subseed
 from liftpy.explore.space.space import Space
 
-MANY = 200  # points of a space of which the one with the least modelled time is tried first
+MANY = 200  # in a space of more points, the one with the least modelled time is tried first
 BEGIN = 8  # candidates in the order of the trend, before the model is used
 NEIGHBOURS = 16  # neighbours of good candidates that the model may choose
 FORMS = 8  # other skeletons of the fastest candidate's family, tried with its sizes
@@ -57,7 +57,7 @@ Matrix: TypeAlias = npt.NDArray[np.float64]
 def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> Iterator[Candidate]:
     """Draws first, then neighbours and draws that the model chooses; each candidate once.
 
-    Of a space of many points, the first one is the one that `lp.choose` would choose.
+    In a space of many points, the first candidate is the one that `lp.choose` would choose.
     """
     rng = Rng(subseed(seed, "guided"))
     draws = space.draws(seed, allows)

@@ -116,7 +116,7 @@ def keeping(kept: Mapping[str, int], rng: Rng) -> Preference:
 
 
 def steps_of(names: Sequence[str]) -> Iterator[Mapping[str, int]]:
-    """One step of each size, then of two sizes in opposite directions: up is 1, down is -1."""
+    """Steps of one size up (1) or down (-1), then of two sizes in opposite directions."""
     for name in names:
         yield {name: 1}
         yield {name: -1}
@@ -127,10 +127,11 @@ def steps_of(names: Sequence[str]) -> Iterator[Mapping[str, int]]:
 def stepped(
     space: Space, member: Member, parent: Candidate, steps: Mapping[str, int]
 ) -> Candidate | None:
-    """The candidate of a skeleton with the sizes nearest to its parent's, except for some steps.
+    """The candidate of a skeleton whose sizes are those of its parent, except for some steps.
 
-    A size that steps takes the next value above (1) or below (-1) with which there is a candidate;
-    ratios of values decide which is near. None if there is no such candidate.
+    A size in `steps` takes the next value above (1) or below (-1) with which there is a candidate,
+    and any other one the value nearest to its parent's, by the ratio. None if there is no such
+    candidate.
     """
     sizes = dict(parent.sizes)
 

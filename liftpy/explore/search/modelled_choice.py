@@ -3,9 +3,9 @@
 Time adds up over stages, so each stage is chosen by itself. Of a stage, many draws are ordered by
 the figures of `cost_model.py`, which are evaluated for all points of a skeleton at once. The first
 ones are modelled (`liftpy.traffic`), which takes as long as lowering them to loops: milliseconds
-for each. From the best one, the search goes on to a neighbour that is faster, as long as there is
-one. Partitions are compared by the first few candidates of their stages; those that take much
-longer than the best are not searched further.
+for each. From the best one, the search moves to a faster neighbour as long as there is one.
+Partitions are compared by the first few candidates of their stages; those that take much longer
+than the best are not searched further.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ DRAWS = 1536  # draws of a stage that are ordered by figures, over all of its sk
 FEW = 8  # at least so many of each skeleton
 MODELLED = 12  # of these, how many are modelled
 PROBED = 6  # of these, how many are modelled to compare partitions
-NEIGHBOURS = 40  # the most neighbours that are modelled, from the best one to a faster one
-FORMS = 6  # of these, how many are of other skeletons
-GAIN = 0.01  # a neighbour is faster if it saves so much of the time
-HOPELESS = 1.5  # a partition is left if some of its stages take this many times the best time
-UNLIKELY = 2.0  # and if all of them take this many times it, with the best of `PROBED` for each
+NEIGHBOURS = 40  # the most neighbours that are modelled for a stage
+FORMS = 6  # the most neighbours of a candidate that are of other skeletons
+GAIN = 0.01  # the least part of the time that a faster neighbour saves
+HOPELESS = 1.5  # a partition is abandoned if some of its stages take this many times the best time
+UNLIKELY = 2.0  # it is not searched if the best of `PROBED` of all stages take this many times it
 
 
 @dataclass(frozen=True)
 class Model:
-    """A candidate with its modelled time; `alike` names the family or partition that it is of."""
+    """A candidate with its modelled time; `alike` names its family or partition."""
 
     candidate: Candidate
     modelled: Modelled

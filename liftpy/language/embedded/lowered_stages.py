@@ -131,7 +131,7 @@ def reduce_seq_unroll(f: Callee, init: Start) -> Section:
 
 @word(ReduceSubgroups)
 def reduce_subgroups(f: Callee, init: Start) -> Section:
-    """Folds an element of each work-item of a group, by the subgroups of the group.
+    """Folds one element of each work-item of a group by the subgroup functions of a device.
 
     >>> lp.evaluate(lp.iota(5) >> lp.reduce_subgroups(lp.add, 0)).item()
     10

@@ -84,7 +84,7 @@ def open_literal(value: float) -> Literal:
 
 
 def check_constant(op: str, args: tuple[Expr, ...]) -> None:
-    """Refuse the division of an integer by a literal zero, and a shift by more bits than it has."""
+    """Refuse the division of an integer by a literal zero, and a shift by a count out of range."""
     last = args[-1]
     if not isinstance(last, Literal) or (t := last.type) not in INTEGERS:
         return
@@ -93,7 +93,7 @@ def check_constant(op: str, args: tuple[Expr, ...]) -> None:
         raise TypeRefused(message)
     most = RECORDS[str(t)].bits - 1
     if op in SHIFTS and not 0 <= last.value <= most:
-        message = f"`{op}` moves the bits of {t} by {last.value}: write a number from 0 to {most}"
+        message = f"`{op}` shifts {t} by {last.value} bits: write a count from 0 to {most}"
         raise TypeRefused(message)
 
 

@@ -46,6 +46,19 @@ def on_integers(*values: Any) -> bool:
     )
 
 
+def on_bits_or_truth(symbol: str, bits: str, logical: str, *values: Any) -> str:
+    """The operator of `& | ~`: on bits or on truth values; TypeRefused for a float."""
+    if on_integers(*values):
+        return bits
+    for value in values:
+        if isinstance(value, Expr) and value.type in FLOATS:
+            raise refusal(
+                f"`{symbol}` needs truth values or integers, got {value.type}",
+                "write a comparison, or lp.convert(x, lp.i32)",
+            )
+    return logical
+
+
 def differing(*values: Any) -> str:
     """The operator of `^`; TypeRefused for operands that are neither integers nor truth values."""
     if on_integers(*values):
@@ -54,7 +67,7 @@ def differing(*values: Any) -> str:
         if isinstance(value, bool) or (isinstance(value, Expr) and value.type == BOOL):
             continue
         given = value.type if isinstance(value, Expr) else shown(value)
-        why = "`a ^ b` tests whether two truth values differ, and compares the bits of integers"
+        why = "`a ^ b` is exclusive or, of truth values or of the bits of integers"
         raise refusal(f"`^` needs truth values or integers, got {given}", why, "a power is x**2")
     return "!="
 
@@ -69,16 +82,16 @@ class Operators(Expr):
     # operators of the language
 
     def __and__(self, other: Any) -> Expr:
-        return self.scalar("bitAnd" if on_integers(self, other) else "and", self, other)
+        return self.scalar(on_bits_or_truth("&", "bitAnd", "and", self, other), self, other)
 
     def __rand__(self, other: Any) -> Expr:
-        return self.scalar("bitAnd" if on_integers(other, self) else "and", other, self)
+        return self.scalar(on_bits_or_truth("&", "bitAnd", "and", other, self), other, self)
 
     def __or__(self, other: Any) -> Expr:
-        return self.scalar("bitOr" if on_integers(self, other) else "or", self, other)
+        return self.scalar(on_bits_or_truth("|", "bitOr", "or", self, other), self, other)
 
     def __ror__(self, other: Any) -> Expr:
-        return self.scalar("bitOr" if on_integers(other, self) else "or", other, self)
+        return self.scalar(on_bits_or_truth("|", "bitOr", "or", other, self), other, self)
 
     def __xor__(self, other: Any) -> Expr:
         return self.scalar(differing(self, other), self, other)
@@ -87,7 +100,7 @@ class Operators(Expr):
         return self.scalar(differing(other, self), other, self)
 
     def __invert__(self) -> Expr:
-        return self.scalar("bitNot" if on_integers(self) else "not", self)
+        return self.scalar(on_bits_or_truth("~", "bitNot", "not", self), self)
 
     def __lshift__(self, count: Any) -> Expr:
         if on_integers(self, count):
@@ -95,7 +108,7 @@ class Operators(Expr):
         given = ", ".join(str(x.type) if isinstance(x, Expr) else shown(x) for x in (self, count))
         raise refusal(
             f"`<<` needs integers, got {given}",
-            "`a << n` moves the bits of `a`",
+            "`a << n` shifts the bits of an integer",
             "write xs >> f to apply a function, or x * 2 for a number",
         )
 
@@ -140,16 +153,17 @@ class Operators(Expr):
         return self.scalar("floor", other / self)
 
     def __rshift__(self, function: Any) -> Expr:
-        """`xs >> f` is `f(xs)`, and `x >> n` moves the bits of an integer.
+        """`xs >> f` is `f(xs)`, and `x >> n` shifts the bits of an integer.
 
         A word without arguments needs no parentheses.
         """
         if on_integers(self, function):
             return self.scalar("shiftRight", self, function)
         if not callable(function) or isinstance(function, Expr):
+            shifts = isinstance(self.type, ScalarType) and is_number(function)
             raise refusal(
                 f"`>>` needs a function, not {shown(function)}",
-                "xs >> f is f(xs)",
+                f"xs >> f is f(xs){', and x >> n shifts the bits of an integer' * shifts}",
                 meant(function),
             )
         stage = stage_or(function)
@@ -194,7 +208,8 @@ class Operators(Expr):
         """Refuse `float(x)` and other conversions to a number: an expression has no value yet."""
         name = called_there()
         known = SCALAR_WORDS.get(name)
-        arguments = "x, y" if name in OPERATORS and OPERATORS[name].arity == 2 else "x"
+        two = name in OPERATORS and OPERATORS[name].arity == 2
+        arguments = "y, x" if name == "atan2" else "x, y" if two else "x"
         what = "an expression is not a Python number"
         why = f"{f'`{name}`' if name else 'this operation'} needs a value before the program runs"
         if known is not None:

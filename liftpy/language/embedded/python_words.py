@@ -102,6 +102,15 @@ OVER_ARRAYS: Mapping[str, str] = {
     "abs": "xs >> lp.map(lp.absolute)",
     "slice": "xs[1:3], or xs >> lp.slice(start, length)",
 }
+#: What to write for operators that have no word, by NumPy's names and those of the text form.
+OPERATORS_ONLY: Mapping[str, str] = {
+    **dict.fromkeys(("bitwise_and", "bit_and", "logical_and"), "x & y"),
+    **dict.fromkeys(("bitwise_or", "bit_or", "logical_or"), "x | y"),
+    **dict.fromkeys(("bitwise_xor", "bit_xor", "logical_xor", "xor"), "x ^ y"),
+    **dict.fromkeys(("bitwise_not", "bit_not", "logical_not", "invert"), "~x"),
+    **dict.fromkeys(("left_shift", "shift_left"), "x << n"),
+    **dict.fromkeys(("right_shift", "shift_right"), "x >> n"),
+}
 #: What to write for NumPy functions on numbers that are not ufuncs.
 OF_SCALARS: Mapping[str, str] = {
     "round": "np.rint(x)",

@@ -86,7 +86,7 @@ def tanh(x: Expr) -> Expr:
 
 @word()
 def asin(x: Expr) -> Expr:
-    """The angle from -pi/2 to pi/2 with this sine; NaN beyond 1. `np.arcsin(x)` is equivalent.
+    """The angle from -pi/2 to pi/2 with this sine; NaN if |x| > 1. `np.arcsin(x)` is equivalent.
 
     >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.asin)).tolist()
     [0.0]
@@ -96,7 +96,7 @@ def asin(x: Expr) -> Expr:
 
 @word()
 def acos(x: Expr) -> Expr:
-    """The angle from 0 to pi with this cosine; NaN beyond 1. `np.arccos(x)` is equivalent.
+    """The angle from 0 to pi with this cosine; NaN if |x| > 1. `np.arccos(x)` is equivalent.
 
     >>> lp.evaluate(lp.full(1, 1.0) >> lp.map(lp.acos)).tolist()
     [0.0]
@@ -158,7 +158,7 @@ def asinh(x: Expr) -> Expr:
 
 @word()
 def acosh(x: Expr) -> Expr:
-    """The inverse of `cosh`, at least 0; NaN below 1. `np.arccosh(x)` is equivalent.
+    """The inverse of `cosh`, at least 0; NaN if x < 1. `np.arccosh(x)` is equivalent.
 
     >>> lp.evaluate(lp.full(1, 1.0) >> lp.map(lp.acosh)).tolist()
     [0.0]
@@ -168,7 +168,7 @@ def acosh(x: Expr) -> Expr:
 
 @word()
 def atanh(x: Expr) -> Expr:
-    """The inverse of `tanh`; NaN beyond 1. `np.arctanh(x)` is equivalent.
+    """The inverse of `tanh`; NaN if |x| > 1. `np.arctanh(x)` is equivalent.
 
     >>> lp.evaluate(lp.full(1, 0.0) >> lp.map(lp.atanh)).tolist()
     [0.0]

@@ -180,7 +180,7 @@ def unexpected(source: Source, error: UnexpectedToken, accepts: set[str]) -> Syn
             place,
             "a text defines one program; `fun` defines functions",
         )
-    hints = [HABITS.get(source.text[at : at + 2], "")]
+    hints = [HABITS.get(source.text[at : at + 2]) or HABITS.get(source.text[at : at + 1], "")]
     if at and not hints[0]:
         before = source.text[:at].rstrip()
         hints = [HABITS.get(source.text[at - 1 : at + 1], "")]

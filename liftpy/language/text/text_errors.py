@@ -19,7 +19,9 @@ LONGEST_WORD = 200
 COUNTED = re.compile(r"\w+|`[^`\n]*`?|[^\w\s#]|(?P<skipped>(?:\s+|#[^\n]*)+)")
 #: Hints for symbols of other languages.
 HABITS = {
-    ">>": "pipeline steps are joined by `|>` in the text form",
+    ">>": "pipeline steps are joined by `|>` in the text form; `shiftRight(a, n)` shifts bits",
+    "<<": "`shiftLeft(a, n)` shifts the bits of an integer",
+    "^": "write `bitXor(a, b)` for the bits of integers, and a power as a product",
     "->": "a function is written `x => body`",
     "\\": "a function is written `x => body`",
     "//": "a comment begins with `#`",
@@ -29,6 +31,9 @@ HABITS = {
     "||": "write `a or b`",
     "!": "write `not a`",
     "**": "write the power as a product",
+    "&": "write `a and b` for truth values, `bitAnd(a, b)` for the bits of integers",
+    "|": "write `a or b` for truth values, `bitOr(a, b)` for the bits of integers",
+    "~": "write `not a` for truth values, `bitNot(a)` for the bits of integers",
     "?": "`select(condition, then, otherwise)` chooses",
 }
 SIGNS = "the symbols of the language are + - * / // % /^ < <= == != > >= |> => = ( ) [ ] , : . ^"

@@ -26,7 +26,9 @@ from liftpy.language.embedded.lang import (
 from liftpy.networks.operators.layouts import each, folded, reshaped
 from liftpy.networks.operators.node import Body, Node, Shape, decline, least, literal, operator
 from liftpy.workloads.convolution import (
+    PRODUCTS,
     Convolution,
+    Terms,
     convolved,
     convolved_by_channel,
     convolved_in_groups,
@@ -98,8 +100,8 @@ def conv(node: Node) -> Body:
     return convolution_with(node, node.shape(1))
 
 
-def convolution_with(node: Node, kernels: Shape) -> Callable[..., Expr]:
-    """A convolution of a node's first input with kernels of a shape, as a function of x, w and b.
+def convolution_with(node: Node, kernels: Shape, terms: Terms = PRODUCTS) -> Callable[..., Expr]:
+    """A convolution of the first input with kernels of a shape: a function of x, w, b and scales.
 
     The same expression as the built-in convolutions (`workloads/convolution.py`). The kernels have
     their channels before their rows, whatever the order of the images, and are reordered in the
@@ -126,20 +128,25 @@ def convolution_with(node: Node, kernels: Shape) -> Callable[..., Expr]:
         """Arrays [channels][rows][columns], `depth` dimensions further in, in the images' order."""
         return each(depth, channels_innermost)(w) if node.channels_last else w
 
-    def image(x: Any, w: Expr, b: Expr | None) -> Any:
+    def in_groups(numbers: Expr | None, *inner: int) -> Any:
+        """Numbers for each kernel, or kernels, by group."""
+        each_group = groups, kernels[0] // groups
+        if numbers is None:
+            return None
+        return reshaped(numbers, (kernels[0], *inner), (*each_group, *inner))
+
+    def image(x: Any, w: Expr, b: Expr | None, scales: Expr | None) -> Any:
         if layer.depthwise:
             planes = reshaped(w, (kernels[0], *size), (kernels[0], *layer.kernel))
-            return convolved_by_channel(layer, x, ordered_as_images(0, planes), b)
+            return convolved_by_channel(layer, x, ordered_as_images(0, planes), b, scales, terms)
         if groups > 1:
-            each_group = kernels[0] // groups
-            grouped_w = reshaped(w, (kernels[0], *size), (groups, each_group, *size))
-            grouped_b = None if b is None else reshaped(b, (kernels[0],), (groups, each_group))
-            return convolved_in_groups(layer, x, ordered_as_images(2, grouped_w), grouped_b)
-        return convolved(layer, x, ordered_as_images(1, w), b)
+            kernels_of = ordered_as_images(2, in_groups(w, *size))
+            return convolved_in_groups(layer, x, kernels_of, in_groups(b), in_groups(scales), terms)
+        return convolved(layer, x, ordered_as_images(1, w), b, scales, terms)
 
-    def body(x: Expr, w: Expr, b: Expr | None = None) -> Expr:
+    def body(x: Expr, w: Expr, b: Expr | None = None, scales: Expr | None = None) -> Expr:
         planes = reshaped(w, kernels, (kernels[0], *size))
-        return on_each_image(x, *node.images(), lambda im: image(im, planes, b))
+        return on_each_image(x, *node.images(), lambda im: image(im, planes, b, scales))
 
     return body
 

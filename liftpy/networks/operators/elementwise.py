@@ -110,7 +110,7 @@ binary(lambda x, y: x ^ y, "Xor", "BitwiseXor")
 
 @operator("BitShift", orders="any")
 def shift(node: Node) -> Body:
-    """A shift; a count that the type has no bit for moves all bits out, and leaves the sign."""
+    """A shift by any count; one of at least the number of bits leaves 0, or the sign (-1 or 0)."""
     t = node.type()
     signed, bits, zero = not t.name.startswith("u"), 8 * SCALAR_BYTES[t.name], literal(0, t)
 

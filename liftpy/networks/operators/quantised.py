@@ -9,6 +9,8 @@ the zero point before it rounds, so ties differ by one there where the zero poin
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from liftpy.ir.expr import Expr
 from liftpy.ir.types import F32, F64, I32, SCALARS, ScalarType
 from liftpy.language.embedded.lang import (
+    add,
     convert,
     equal,
     join,
@@ -27,11 +30,21 @@ from liftpy.language.embedded.lang import (
     round,  # noqa: A004
     select,
     smaller,
+    zip,  # noqa: A004
 )
-from liftpy.networks.operators.convolutions import convolution_with
+from liftpy.networks.operators.convolutions import convolution_with, windows_of
 from liftpy.networks.operators.layouts import DERIVED, along, broadcast, reshaped, to
 from liftpy.networks.operators.matrices import product_of
-from liftpy.networks.operators.node import Body, Node, Shape, decline, literal, operator
+from liftpy.networks.operators.node import (
+    REGISTRY,
+    Body,
+    Node,
+    Shape,
+    decline,
+    literal,
+    operator,
+)
+from liftpy.workloads.convolution import Terms, summed
 
 repeat, take = DERIVED["repeat"], DERIVED["take"]
 
@@ -211,39 +224,158 @@ def of_kernels(node: Node, position: int, x: Any, rank: int) -> Array:
     return reshaped(x, own, wanted), wanted
 
 
-@operator("ConvInteger", note="1 and 2 spatial dimensions")
+def sole_number(node: Node, position: int) -> Any:
+    """The constant number of an input of one number; 0 if it is absent, None if not constant."""
+    if not node.has(position):
+        return 0
+    value = node.operand(position).value
+    return value.item() if value is not None and value.size == 1 else None
+
+
+def has_padding(node: Node, kernels: Shape) -> bool:
+    """Whether a convolution with kernels of a shape reads elements outside of the image."""
+    axes = windows_of(node, node.attribute("kernel_shape") or kernels[2:])
+    return any(axis.before or axis.after for axis in axes)
+
+
+def wide_product(x: Any, w: Any) -> Any:
+    """A product in i32."""
+    return to(I32)(x) * to(I32)(w)
+
+
+@dataclass(frozen=True)
+class IntegerConvolution:
+    """The convolution of differences from the zero points of a node.
+
+    `weights`, `zero` and `zeros` are the positions of the weights and of the zero points of the
+    image and of the weights. Padding stands for 0. The image is read as it is stored:
+
+        sum((x - zero) * w) = sum(x * w) - zero * sum(w)
+
+    where x is padded with `zero`. This also holds in i32, whose arithmetic is modulo 2^32. The
+    second sum depends only on the weights, so it is computed once. The constant of `pad` is a part
+    of a program, so a constant zero point of a padded image is, too. If the zero point of a padded
+    image is not constant, the differences are padded with 0 instead.
+    """
+
+    weights: int
+    zero: int
+    zeros: int
+
+    def kernels(self, node: Node) -> Shape:
+        """The shape of the weights."""
+        return node.shape(self.weights)
+
+    def zero_inside(self, node: Node) -> bool:
+        """Whether the zero point of the image is a part of the program, if it is constant."""
+        return sole_number(node, self.zero) == 0 or has_padding(node, self.kernels(node))
+
+    def zeros_inside(self, node: Node) -> bool:
+        """Whether the constant zero points of the weights are all 0: then the program has none.
+
+        Otherwise they are parameters.
+        """
+        return not np.any(node.operand(self.zeros).value)
+
+    @property
+    def if_constant(self) -> dict[int, Callable[[Node], bool]]:
+        """The zero points that are no parameters, as `operator` takes them."""
+        return {self.zero: self.zero_inside, self.zeros: self.zeros_inside}
+
+    def of(
+        self,
+        node: Node,
+        arrays: Sequence[Any],
+        scales: Expr | None = None,
+        finish: Callable[[Expr, Any], Expr] = lambda total, _: total,
+    ) -> Expr:
+        """`finish` of each sum in i32, and of the scale of its kernel if there are `scales`.
+
+        `arrays` are the image, its zero point, the weights, theirs, and the biases; None for those
+        that are no parameters.
+        """
+        x, zero, w, zeros, b = arrays
+        kernels, edge = self.kernels(node), 0
+        if zeros is not None:
+            w = differences(w, kernels, of_kernels(node, self.zeros, zeros, len(kernels)))
+        if zero is None:
+            edge = sole_number(node, self.zero)
+            b = shifted(w, kernels, literal(edge, I32), b) if edge else b
+        elif has_padding(node, kernels):
+            x = differences(x, node.operand(0).stored_shape, (zero, node.shape(self.zero)))
+        else:
+            b = shifted(w, kernels, one_of(node, self.zero, zero), b)
+
+        def total(products: Expr, bias: Expr | None, scale: Expr | None) -> Expr:
+            return finish(summed(products, bias, None), scale)
+
+        return convolution_with(node, kernels, Terms(wide_product, total, edge))(x, w, b, scales)
+
+
+def one_of(node: Node, position: int, x: Expr) -> Expr:
+    """The number of an input that is one number; Declined if it has several."""
+    own = node.shape(position)
+    if own not in {(), (1,)}:
+        decline(f"{own} is no shape of one number", node.operand(position).name)
+    return x[0] if own else x
+
+
+def shifted(w: Expr, kernels: Shape, zero: Expr, b: Expr | None) -> Expr:
+    """The biases minus a number times the sum of each kernel, as one sum."""
+    rows = reshaped(w, kernels, (kernels[0], int(np.prod(kernels[1:]))))
+    products = map(lambda v: (literal(0, I32) - to(I32)(zero)) * to(I32)(v))
+    if b is None:
+        return rows >> map(lambda row: row >> products >> reduce(add, literal(0, I32)))
+    return zip(rows, b) >> map(lambda row, bias: row >> products >> reduce(add, bias))
+
+
+def given(node: Node, arrays: Sequence[Expr], count: int) -> list[Any]:
+    """The first inputs of a node; None for those that are no parameters of its program."""
+    left, entry = iter(arrays), REGISTRY[node.operator]
+    absent = (not node.has(k) or entry.inside(node, k) for k in range(count))
+    return [None if none else next(left) for none in absent]
+
+
+CONV_INTEGER = IntegerConvolution(weights=1, zero=2, zeros=3)
+QLINEAR_CONV = IntegerConvolution(weights=3, zero=2, zeros=5)
+
+
+@operator(
+    "ConvInteger",
+    if_constant=CONV_INTEGER.if_constant,
+    note="1 and 2 spatial dimensions",
+    orders="last",
+)
 def conv_integer(node: Node) -> Body:
     """The convolution of the differences from the zero points, in i32; padding stands for 0."""
-    shape, kernels = node.shape(0), node.shape(1)
-    convolved = convolution_with(node, kernels)
 
-    def body(x: Expr, w: Expr, *zeros: Expr) -> Expr:
-        given = iter(zeros)
-        of_x = placed(node, 2, shape, 0)(next(given)) if node.has(2) else None
-        of_w = of_kernels(node, 3, next(given), len(kernels)) if node.has(3) else None
-        return convolved(differences(x, shape, of_x), differences(w, kernels, of_w))
+    def body(*arrays: Expr) -> Expr:
+        x, w, zero, zeros = given(node, arrays, 4)
+        return CONV_INTEGER.of(node, (x, zero, w, zeros, None))
 
     return body
 
 
-@operator("QLinearConv", note="1 and 2 spatial dimensions")
+@operator(
+    "QLinearConv",
+    if_constant=QLINEAR_CONV.if_constant,
+    note="1 and 2 spatial dimensions",
+    orders="last",
+)
 def qlinear_conv(node: Node) -> Body:
     """The convolution of quantised arrays, quantised; scales may differ for kernels."""
-    shape, kernels, result = node.shape(0), node.shape(3), node.result_shape
+    t, alike = node.result_type, node.shape(4) in {(), (1,)}
     for position in (1, 4, 6):
         checked_scale(node, position)
-    convolved, t = convolution_with(node, kernels), node.result_type
 
-    def one(total: Any, s: Any, r: Any, q: Any, z: Any) -> Any:
-        return saturated(round(to(F32)(total) * (s * r / q)), z, t)
+    def body(*arrays: Expr) -> Expr:
+        x, s, p, w, r, o, q, z, b = given(node, arrays, 9)
+        s, q, z = (one_of(node, k, one) for k, one in ((1, s), (6, q), (7, z)))
 
-    def body(x: Expr, s: Expr, p: Expr, w: Expr, r: Expr, *others: Expr) -> Expr:
-        o, q, z, *bias = others
-        of_x, of_w = placed(node, 2, shape, 0)(p), of_kernels(node, 5, o, len(kernels))
-        wide = differences(x, shape, of_x), differences(w, kernels, of_w)
-        totals = convolved(*wide, *bias)
-        scales = ((1, s), (4, r), (6, q), (7, z))
-        placed_scales = [placed(node, k, result, 1)(v) for k, v in scales]
-        return broadcast(one, [(totals, result), *placed_scales], result)
+        def finish(total: Any, scale: Any) -> Any:
+            factor = s * (one_of(node, 4, r) if alike else scale) / q
+            return saturated(round(to(F32)(total) * factor), z, t)
+
+        return QLINEAR_CONV.of(node, (x, p, w, o, b), None if alike else r, finish)
 
     return body

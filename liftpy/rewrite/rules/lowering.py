@@ -1,6 +1,6 @@
 """Lowering: the loop or parallel level that runs a primitive.
 
-Sound by definition, except for `reduceSubgroups`, which folds in another order.
+Each rule holds by definition, except `reduce_to_subgroups`, which changes the order of the fold.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Folds that the work-items of a group make together, by the subgroups of the group.
+"""Folds that the work-items of a group compute together, by subgroups.
 
     reduce(f, z)(xs)
     -> reduceSubgroups(f, z)(mapLcl(part -> reduce(f, e)(part))(parts of xs))
 
 Each work-item folds its part of the array in registers, as in a tree (`strategies/tree.py`). The
-results are folded by functions of the device: there is one barrier, where a tree has one for each
+results are folded by subgroup functions: there is one barrier, whereas a tree has one for each
 halving.
 """
 
@@ -52,7 +52,7 @@ class Subgroups:
 
 
 def by_functions(expr: Expr) -> Result:
-    """Turn a fold into one by the functions of subgroups, if there are any for its operator."""
+    """Turn a fold into one by subgroup functions, if there is one for its operator."""
     f = lambda_of(expr.fun) if isinstance(expr, FunCall) and is_reduce(expr) else None
     if f is None or subgroup_operator(f) is None:
         operators = ", ".join(SUBGROUP_OPERATORS)

@@ -8,7 +8,7 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import Nat
 from liftpy.ir.primitive import Get
-from liftpy.ir.types import ArrayType, TupleType
+from liftpy.ir.types import ArrayType, ScalarType, TupleType
 from liftpy.ir.walk import Path, at, children, every_part, top_down
 from liftpy.primitives import Zip
 from liftpy.primitives.lowered import DIMENSIONS
@@ -19,6 +19,7 @@ from liftpy.rewrite.strategies.block import (
     reduce_of_maps,
 )
 from liftpy.rewrite.strategies.elementwise import folds_inward
+from liftpy.rewrite.strategies.epilogue import taken_apart
 from liftpy.rewrite.strategies.lanes import vectorized
 from liftpy.rewrite.strategies.lower import chain, elementwise, nest_reductions, sequential
 from liftpy.rewrite.strategies.shapes import (
@@ -39,6 +40,7 @@ from liftpy.rewrite.strategy import (
     Failure,
     Result,
     Strategy,
+    Success,
     at_path,
     attempt,
     choose,
@@ -160,14 +162,31 @@ def in_vectors(width: Nat) -> Strategy:
         if isinstance(body.type, ArrayType | TupleType):
             return Failure("in_vectors", f"the innermost map returns {body.type}, not scalars")
         if reductions:
-            apart = rule("map_fission", {"g": reductions[0]})
             arrays = where(is_reduce, at_path((0,), elementwise(1)), "reduction to an array")
-            accumulators = at_path((0,), seq(reduce_of_maps(), arrays))
-            vectors = seq(apart, accumulators, normalize(vectorized(width)))
+            sums = seq(reduce_of_maps(), arrays)
+            accumulators = choose(*(at_path(place, sums) for place in ((0,), (0, 0), (0, 1))))
+            apart = taken_apart(reductions[0])
+            vectors = seq(apart, accumulators, scalars_apart, normalize(vectorized(width)))
             return at_path(path, vectors)(expr)
         return at_path(path, vectorized(width))(expr)
 
     return run
+
+
+def scalars_apart(expr: Expr) -> Result:
+    """`map(t -> f(g(t.0), t.1))` of a zip as a map of a zip with `map(g)`, which makes scalars.
+
+    Lanes can read these, but not an element with arrays of which `g` is a component.
+    """
+    element, body = parameter(expr), body_of(expr)
+    first = FunCall(Get(0), (element,)) if isinstance(element.type, TupleType) else None
+    for path, part in top_down(body):
+        component = part
+        while isinstance(component, FunCall) and isinstance(component.fun, Get):
+            component = component.args[0]
+            if component == first and isinstance(part.type, ScalarType):
+                return rule("map_fission_first", {"g": path})(expr)
+    return Success(expr)
 
 
 def folds(expr: Expr) -> int:

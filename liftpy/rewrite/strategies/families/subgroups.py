@@ -1,4 +1,4 @@
-"""`subgroups`: folds that a work-group makes together, by functions of its subgroups."""
+"""`subgroups`: folds that a work-group computes together, by subgroup functions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from liftpy.errors import plural
 from liftpy.ir.expr import Expr
 from liftpy.ir.program import Program
 from liftpy.ir.types import SUBGROUPS
@@ -25,7 +26,7 @@ LEAST, MOST = 2, 256
 
 @dataclass(frozen=True)
 class FoldsOfSubgroups:
-    """Folds that groups can make by subgroups, of which the shortest has `shortest` elements.
+    """Folds that groups can compute by subgroups; the shortest has `shortest` elements.
 
     `made` is what they make: `rows`, or the `result`. `arrays` says whether a row's function names
     arrays that may be held.
@@ -73,23 +74,23 @@ def match(program: Program) -> FoldsOfSubgroups | str:
     """The folds that make the result or each of its rows, or why subgroups cannot fold them."""
     body = program.body.body
     if scanned(body) is not None:
-        return "subgroups fold, and a scan makes the result"
+        return "a scan makes the result, and subgroups only fold"
     found = folds_in(with_epilogues(body))
     if isinstance(found, str):
         return found
     if found.shortest < LEAST:
-        return f"a group has at least {LEAST} items for {found.shortest} elements"
+        return f"a group has at least {LEAST} items for {plural(found.shortest, 'element')}"
     made = "rows" if found.made == "rows" else "result"
     form = FoldsOfSubgroups(made, found.shortest, found.arrays)
     tried = form.tried(body)
     if isinstance(tried, Failure):
-        return f"subgroups cannot make its folds ({tried})"
+        return f"subgroups cannot compute its folds ({tried})"
     return form
 
 
 BY_SUBGROUPS = Family(
     "subgroups",
-    "folds that a work-group makes together, by functions of its subgroups",
+    "folds that a work-group computes together, by subgroup functions",
     match,
     for_groups=True,
     instructions=SUBGROUPS,
