@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -124,7 +125,7 @@ def run(path, samples, workers, progress=lambda _: None, search="random"):
 def test_a_killed_workers_candidate_is_given_to_another(tmp_path):
     intel, pocl = devices()
     path = tmp_path / "mixed.db"
-    outcomes, killed = [], []
+    outcomes, stopped, killed = [], [], []
     with ExitStack() as opened:
         scheduler = opened.enter_context(cluster("pocl", real=True))
         one = opened.enter_context(worker(scheduler, tmp_path, "intel"))
@@ -138,11 +139,21 @@ def test_a_killed_workers_candidate_is_given_to_another(tmp_path):
             assert len(under_way) <= 2
             intels = [row for row in rows(path) if row.device == intel.fingerprint]
             here = [row.id for row in intels if row.outcome == "running"]
-            if len(intels) > 1 and here and not killed:
+            if len(intels) > 1 and here and not stopped:
                 assert not open_to_others(one)
-                one.kill()
-                one.wait()
+                one.send_signal(signal.SIGSTOP)
+                stopped.append(threading.Thread(target=kill, args=(here,)))
+                stopped[0].start()
+
+        def kill(here):
+            """Kills the worker, unless the outcome of its candidate was on its way."""
+            time.sleep(2)
+            if [row.id for row in rows(path) if row.outcome == "running" and row.id in here]:
                 killed.extend(here)
+                one.kill()
+            else:
+                stopped.clear()
+                one.send_signal(signal.SIGCONT)
 
         with pytest.raises(DeviceRefused, match=r"(?s)have different devices.*--mixed"):
             run(path, 6, Workers(scheduler, expected=2, patience=SECONDS))
