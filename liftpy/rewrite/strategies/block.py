@@ -263,8 +263,8 @@ def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
 def constants_of(expr: Expr, constants: frozenset[str]) -> frozenset[Param]:
     """The constants of these names, and the lets whose values depend on constants alone.
 
-    Such a let is an array of weights in another order. A variable of the same name and type as one
-    of another function is left out.
+    Such a let is, for example, an array of weights in another order. It is left out if another
+    variable has the same name and type.
     """
     found = {p for p in expr.free if p.name in constants}
     others: set[Param] = set()
@@ -272,7 +272,7 @@ def constants_of(expr: Expr, constants: frozenset[str]) -> frozenset[Param]:
         f = function_of(part.fun) if isinstance(part, FunCall) else None
         if f is None or not isinstance(part, FunCall):
             continue
-        values = part.args if f is part.fun else ()
+        values = part.args if f is part.fun else ()  # the variables of a primitive have none
         fixed = {p for p, value in zip(f.params, values, strict=False) if depends(value, found)}
         others |= {*f.params} - fixed
         found |= fixed
