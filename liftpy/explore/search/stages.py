@@ -64,6 +64,11 @@ def by_stages(search: Search, prior: Prior = no_times) -> Search:
     return run
 
 
+def as_one_stage(space: Space) -> Space:
+    """The candidates of a space that compute the program as one stage."""
+    return replace(space, products=())
+
+
 @lru_cache(maxsize=1024)
 def launches_of(skeleton: StagedSkeleton) -> tuple[int, ...]:
     """The number of run-phase launches of each stage, in the order of the stages."""
@@ -157,8 +162,7 @@ class StageSearches:
             Arm(p, [*self.places_of(p)]) for whole in space.products for p in whole.summands
         ]
         if space.members:
-            alone = replace(space, products=())
-            whole = self.search_of(alone, seed, allows)
+            whole = self.search_of(space.once(as_one_stage), seed, allows)
             self.arms.insert(0, Arm(None, [], whole))
         self.read = 0
 
@@ -176,7 +180,7 @@ class StageSearches:
             counts = tuple(m.count() for m in group) if counted else ()
             key = stage.text, stage.within, counts, systems
             if key not in self.known:
-                space = Space(stage.program, self.space.device, group, sampler=self.space.sampler)
+                space = self.space.of_stage(stage.program, group)
                 seed = subseed(self.seed, stage.text)
                 self.known[key] = self.search_of(space, seed, everything)
             yield StagePlace(stage, group, self.known[key])

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
@@ -29,6 +29,8 @@ from liftpy.language.entry import entry
 from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.partition import WINOGRAD, Partition
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, repr=False)
@@ -223,6 +225,25 @@ class Space:
     def counts(self) -> dict[str, int]:
         """The number of candidates of each skeleton, and of each partition into stages."""
         return {unit.key: unit.count() for unit in self.units}
+
+    # --- what is kept ---
+
+    def once(self, result: Callable[[Space], T]) -> T:
+        """The result of a function of this space, computed on the first call and kept with it."""
+        if result not in self._results:
+            self._results[result] = result(self)
+        return self._results[result]
+
+    @cached_property
+    def _results(self) -> dict[Any, Any]:
+        return {}
+
+    def of_stage(self, program: Program, group: tuple[Member, ...]) -> Space:
+        """The space of a stage, whose skeletons are a group of this space; the same each time."""
+        key = program, *map(id, group)  # the result keeps the group
+        if key not in self._results:
+            self._results[key] = Space(program, self.device, group, sampler=self.sampler)
+        return self._results[key]
 
     # --- drawing ----------------------------------------------------------------------------------
 
