@@ -121,6 +121,8 @@ def test_a_call_with_the_spaces_of_another_derives_and_chooses_nothing_again(tmp
     lp.explore(program, 14, spaces=spaces, **asked)
     assert len(works) > begun  # the search has reached forms that the first call did not need
     reached = len(works)
+    modelled = [given[1].key for given in works if isinstance(given[0], modelled_choice.Chooser)]
+    assert len({*modelled}) == len(modelled)
     third = lp.explore(program, 18, spaces=spaces, **asked)
     assert len(works) == reached
     assert [row.id for row in third.rows[:4]] == [row.id for row in first.rows]

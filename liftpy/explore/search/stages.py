@@ -64,11 +64,6 @@ def by_stages(search: Search, prior: Prior = no_times) -> Search:
     return run
 
 
-def as_one_stage(space: Space) -> Space:
-    """The candidates of a space that compute the program as one stage."""
-    return replace(space, products=())
-
-
 @lru_cache(maxsize=1024)
 def launches_of(skeleton: StagedSkeleton) -> tuple[int, ...]:
     """The number of run-phase launches of each stage, in the order of the stages."""
@@ -162,7 +157,8 @@ class StageSearches:
             Arm(p, [*self.places_of(p)]) for whole in space.products for p in whole.summands
         ]
         if space.members:
-            whole = self.search_of(space.once(as_one_stage), seed, allows)
+            alone = replace(space, products=())
+            whole = self.search_of(alone, seed, allows)
             self.arms.insert(0, Arm(None, [], whole))
         self.read = 0
 
