@@ -69,7 +69,7 @@ SAMPLES = 100
 DATABASE = Path("liftpy.db")
 CANDIDATE_LIMIT = 60.0
 
-DIRECT_FIRST = 8
+DIRECT_FIRST = 3
 """How many direct candidates follow the first before forms by other algorithms are lowered."""
 
 

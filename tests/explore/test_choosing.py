@@ -1,13 +1,18 @@
 """lp.choose: stages are chosen one by one, and their modelled times add up."""
 
+import itertools
 from collections import Counter
 
 import pytest
 
 import liftpy as lp
+from liftpy.explore import search as searches
 from liftpy.explore.search import modelled_choice
-from liftpy.explore.search.modelled_choice import HOPELESS
+from liftpy.explore.search.modelled_choice import HOPELESS, WHOLE, forecast
+from liftpy.explore.space.member import everything
 from liftpy.opencl.devices import find_device
+from liftpy.rewrite.composition import STAGES, StagedSkeleton
+from liftpy.rewrite.skeleton import key_of
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.time import modelled
 
@@ -87,3 +92,36 @@ def test_of_families_that_begin_badly_only_a_few_candidates_are_modelled(monkeyp
     assert all(count[family] <= modelled_choice.PROBED for family in choice.unlikely)
     assert count[choice.candidate.skeleton.family] > modelled_choice.PROBED
     assert all(spent > 2 * choice.best.milliseconds for spent in choice.unlikely.values())
+
+
+def test_guided_search_begins_with_the_forecast_of_the_whole_space():
+    """Then it prefers the forms that are expected to be fast, before any has a time."""
+    space = lp.space(ATTENTION, X86)
+    ahead = forecast(space)
+    assert ahead is not None
+    assert ahead.milliseconds.keys() == {WHOLE, *(p.key for p in space.products)}
+    tried = searches.named("guided")(space, 0, [], everything)
+    first, *others = itertools.islice(tried, 24)
+    assert first.key == ahead.best.key
+    assert first.ordinal == 0
+    turns = Counter(form_of(candidate) for candidate in others)
+    least = min(ahead.milliseconds.values())
+    assert len({*ahead.milliseconds.values()}) > 1
+    for one, two in itertools.permutations(ahead.milliseconds, 2):
+        slower = ahead.milliseconds[one] / least, ahead.milliseconds[two] / least
+        if slower[0] > 1.2 * slower[1]:
+            assert turns[one] <= turns[two]
+
+
+def form_of(candidate):
+    """The key of a candidate's form in a forecast."""
+    skeleton = candidate.skeleton
+    if not isinstance(skeleton, StagedSkeleton):
+        return WHOLE
+    return key_of(STAGES, skeleton.choices)
+
+
+def test_a_search_by_stages_without_a_forecast_gives_each_partition_a_turn():
+    space = lp.space(ATTENTION, X86)
+    tried = itertools.islice(searches.named("local")(space, 0, [], everything), 4)
+    assert {form_of(c) for c in tried} >= {p.key for p in space.products}

@@ -50,7 +50,7 @@ def bred() -> Search:
 SEARCHES: dict[str, Callable[[Prior], Search]] = {
     "random": lambda _: random,
     "local": lambda prior: by_stages(local.search, prior),
-    "guided": lambda prior: by_stages(guided.search, prior),
+    "guided": lambda prior: by_stages(guided.search, prior, guided.foreseen),
     "genetic": lambda prior: by_stages(genetic.search, prior),
     "narrowing": lambda prior: by_stages(narrowing.search, prior),
     "nsga2": lambda prior: by_stages(bred(), prior),

@@ -14,11 +14,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from liftpy.constraints.rng import Rng
 from liftpy.errors import LiftError, TimeUp
 from liftpy.explore.search.cost_model import Trend
 from liftpy.explore.search.local import distance, neighbour, parent, parents, with_sizes
-from liftpy.explore.search.modelled_choice import least_modelled
+from liftpy.explore.search.modelled_choice import Forecast, forecast, least_modelled
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Allows, subseed
@@ -50,6 +50,7 @@ TRIALS = 128  # trials in the model: half are the fastest, half the latest
 APPROACH = ("family", "products", "products.family")  # the choices by which forms differ on GPUs
 
 NORMAL = NormalDist()
+Modelled = TypeVar("Modelled")
 Words: TypeAlias = tuple[tuple[str, str], ...]  # the family first
 Matrix: TypeAlias = npt.NDArray[np.float64]
 
@@ -89,13 +90,25 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
         yield replace(found, ordinal=ordinal)
 
 
+def foreseen(space: Space) -> Forecast | None:
+    """The forecast of a space of many points; None if it is small or a candidate has no model."""
+    if space.sampler != "uniform" or space.count() <= MANY:
+        return None
+    return modelled_or_none(forecast, space)
+
+
 def promising(space: Space) -> Candidate | None:
-    """The candidate with the least modelled time; None if a candidate cannot be modelled.
+    """The candidate with the least modelled time; None if a candidate has no model."""
+    return modelled_or_none(least_modelled, space)
+
+
+def modelled_or_none(model: Callable[[Space], Modelled | None], space: Space) -> Modelled | None:
+    """The result of a model of a space; None if a candidate cannot be modelled.
 
     Such a candidate is refused when it is compiled, which does not end a campaign either.
     """
     try:
-        return least_modelled(space)
+        return model(space)
     except TimeUp:
         raise
     except LiftError:

@@ -31,6 +31,7 @@ from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.model import Modelled
 from liftpy.traffic.time import modelled
 
+WHOLE = "whole"  # the key of the program as one stage in a forecast
 DRAWS = 1536  # draws of a stage that are ordered by figures, over all of its skeletons
 FEW = 8  # at least so many of each skeleton
 MODELLED = 12  # of these, how many are modelled
@@ -74,6 +75,45 @@ def least_modelled(space: Space) -> Candidate | None:
         return chooser.candidate(chooser.stage(best).drawn)
 
 
+@dataclass(frozen=True)
+class Forecast:
+    """What is modelled before anything is measured.
+
+    `best` is a candidate of the form with the least modelled time. `milliseconds` has the times of
+    partitions by key, and that of the program as one stage, with the key `WHOLE`; for those that
+    are much slower than the best, they are lower bounds.
+    """
+
+    best: Candidate
+    milliseconds: Mapping[str, float]
+
+
+def forecast(space: Space) -> Forecast | None:
+    """The forecast of a space; None if it has no candidates.
+
+    Families and partitions are compared by a few candidates of each stage. Only the best one is
+    searched further.
+    """
+    chooser = Chooser(space, hardware_of(space.device))
+    found: list[tuple[Probe, float]] = []
+    with collection_paused():
+        for probe, spent in chooser.probed():
+            found.append((probe, spent))
+            chooser.bound = min(chooser.bound, spent)
+        if not found:
+            return None
+        best, spent = min(found, key=lambda pair: pair[1])
+        made = chooser.searched(best, math.inf)
+    if made is None:
+        return None
+    families = families_of(space)
+    times: dict[str, float] = {}
+    for key, time in (*chooser.unlikely.items(), *((probe.key, time) for probe, time in found)):
+        name = WHOLE if key in families else key
+        times[name] = min(time, times.get(name, math.inf))
+    return Forecast(made.candidate, times)
+
+
 def families_of(space: Space) -> dict[str, list[Member]]:
     """The skeletons of each family that have points."""
     families: dict[str, list[Member]] = {}
@@ -115,6 +155,22 @@ class Begun:
 
 
 @dataclass
+class Known:
+    """What is known in all spaces with common skeletons, whatever their programs.
+
+    `ordered` has the draws of some skeletons in the order of their figures, `modelled` the models
+    of points, by the identity of skeletons.
+    """
+
+    ordered: dict[tuple[int, ...], list[tuple[Member, dict[str, int]]]] = field(
+        default_factory=dict[tuple[int, ...], list[tuple[Member, dict[str, int]]]]
+    )
+    modelled: dict[tuple[object, ...], StageModel] = field(
+        default_factory=dict[tuple[object, ...], StageModel]
+    )
+
+
+@dataclass
 class Probe:
     """A family or a partition; nothing of the stages in `left` is modelled yet."""
 
@@ -126,10 +182,11 @@ class Probe:
 
 @dataclass
 class Chooser:
-    """The search for the least modelled time in a space."""
+    """The search for the least modelled time in a space; `bound` is the least one so far, in ms."""
 
     space: Space
     hardware: Hardware
+    bound: float = math.inf
     left: dict[str, float] = field(default_factory=dict[str, float])
     unlikely: dict[str, float] = field(default_factory=dict[str, float])
     drawn: int = 0
@@ -140,13 +197,22 @@ class Chooser:
     )
 
     def models(self) -> list[Model]:
-        """The best candidate of each family and of each partition that is not hopeless.
-
-        The next stage to be probed is always one of the form with the least time so far. So stages
-        of forms that turn out to be much slower than the best are neither drawn from nor modelled.
-        """
+        """The best candidate of each family and of each partition that is not hopeless."""
         found: list[Model] = []
-        bound = math.inf
+        for probe, _ in self.probed():
+            made = self.searched(probe, self.bound)
+            if made is not None:
+                found.append(made)
+                self.bound = min(self.bound, made.milliseconds)
+        return found
+
+    def probed(self) -> Iterator[tuple[Probe, float]]:
+        """The families and partitions, each with its time by the first few candidates of a stage.
+
+        Those that take more than `UNLIKELY` times the bound are left out. The next stage is always
+        one of the form with the least time so far. So stages of forms that turn out to be much
+        slower than the best are neither drawn from nor modelled.
+        """
         probes = [Probe(name, ms, None, [ms]) for name, ms in families_of(self.space).items()]
         for whole in self.space.products:
             for part in whole.summands if whole.possible else ():
@@ -156,15 +222,13 @@ class Chooser:
         while waiting:
             spent, k = heapq.heappop(waiting)
             probe = probes[k]
-            if spent > UNLIKELY * bound:
+            if spent > UNLIKELY * self.bound:
                 self.unlikely[probe.key] = spent
             elif probe.left:
                 more = self.begun(probe.left.pop(), PROBED).least
                 heapq.heappush(waiting, (spent + more, k))
-            elif (made := self.searched(probe, bound)) is not None:
-                found.append(made)
-                bound = min(bound, made.milliseconds)
-        return found
+            else:
+                yield probe, spent
 
     def searched(self, probe: Probe, bound: float) -> Model | None:
         """The best of a family or a partition; None if a stage takes longer than a bound allows."""
@@ -223,9 +287,13 @@ class Chooser:
 
     def model_all(self, stage: Begun, candidates: Iterable[tuple[Member, Candidate]]) -> None:
         """Models those candidates of a stage that are not modelled yet."""
+        known = self.space.common(Known).modelled
         for member, candidate in candidates:
             if candidate.key not in stage.known:
-                stage.known[candidate.key] = member, self.modelled(candidate)
+                at = id(member.skeleton), candidate.sizes
+                if at not in known:
+                    known[at] = self.modelled(candidate)
+                stage.known[candidate.key] = member, known[at]
 
     def _chosen(self, members: Sequence[Member]) -> StageModel:
         begun = self.begun(members, MODELLED)
@@ -278,14 +346,20 @@ class Chooser:
 
     def ordered(self, members: Sequence[Member]) -> list[tuple[Member, Candidate]]:
         """Draws of each skeleton, in the order of their figures."""
+        known, key = self.space.common(Known).ordered, tuple(map(id, members))
+        if key not in known:
+            known[key] = self._ordered(members)
+        return [(member, self.candidate((member.skeleton, at))) for member, at in known[key]]
+
+    def _ordered(self, members: Sequence[Member]) -> list[tuple[Member, dict[str, int]]]:
         each = max(FEW, DRAWS // len(members))
-        found: list[tuple[Member, Candidate]] = []
+        found: list[tuple[Member, dict[str, int]]] = []
         costs: list[float] = []
         for member in members:
             if member.possible:
                 drawn = member.points.draws(subseed(0, member.key))
                 points = [*itertools.islice(drawn, each)]
-                found += ((member, self.candidate((member.skeleton, at))) for at in points)
+                found += ((member, at) for at in points)
                 known = figures_at(member.skeleton, points, self.space.device)
                 costs += (float(np.dot(figures, GUESS)) for figures in known)
         self.drawn += len(found)

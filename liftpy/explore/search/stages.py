@@ -6,19 +6,22 @@ as its hardest stage. The fastest of each stage are tried together whenever that
 fastest candidate so far; every few candidates, the best settings for a stored value are tried in a
 partition that holds it. Stages that differ only in names share a search. The stages of F(m, r) with
 one name are similar for all m: what is fastest for one is tried for the others. Partitions take
-turns: each is begun, then the one that is expected to be fastest is preferred.
+turns, those that are expected to be slow fewer; then the one that is expected to be fastest is
+preferred. A forecast (`modelled_choice.py`) says what to expect of a partition without a time.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from liftpy.explore.search.held import Best, HeldSearch
+from liftpy.explore.search.modelled_choice import WHOLE, Forecast
 from liftpy.explore.search.stage_search import StagePlace, StageSearch
 from liftpy.explore.search.trial import Trial
 from liftpy.explore.space.candidate import Candidate
@@ -43,15 +46,26 @@ HOLDING = 3  # every `HOLDING`th candidate holds values
 EXPECTED = 3  # every `EXPECTED`th of these is of the partition that is expected to be fastest
 
 
+Foresee: TypeAlias = Callable[[Space], Forecast | None]
+"""Given a space, what is modelled of it."""
+
+
+def no_forecast(_: Space) -> Forecast | None:
+    """Nothing: for searches that begin without a model."""
+    return None
+
+
 def no_times(_: Space) -> Sequence[Trial]:
     """No trials: the prior of a campaign without earlier times."""
     return ()
 
 
-def by_stages(search: Search, prior: Prior = no_times) -> Search:
+def by_stages(search: Search, prior: Prior = no_times, foresee: Foresee = no_forecast) -> Search:
     """The search for programs of several stages; a program of one stage is left to `search`.
 
-    `prior` knows trials from before the campaign (`StageSearch.known`).
+    `prior` knows trials from before the campaign (`StageSearch.known`). Without them, the search
+    begins with the best candidate of a forecast, and prefers the partitions that it expects to be
+    fast.
     """
 
     def run(
@@ -59,7 +73,8 @@ def by_stages(search: Search, prior: Prior = no_times) -> Search:
     ) -> Iterator[Candidate]:
         if not space.products and prior is no_times:
             return search(space, seed, trials, allows)
-        return StageSearches(space, seed, trials, allows, search, prior).candidates()
+        ahead = foresee if prior is no_times else no_forecast
+        return StageSearches(space, seed, trials, allows, search, prior, ahead).candidates()
 
     return run
 
@@ -86,6 +101,7 @@ class Arm:
     product: Product | None
     places: list[StagePlace]
     whole: StageSearch | None = None
+    key: str = WHOLE  # in a forecast
     turns: int = 0
     held: int = 0  # candidates that were made by `holding`
     ended: bool = False
@@ -125,7 +141,7 @@ class Arm:
             for place in self.places
         )
 
-    def expected(self) -> float:
+    def measured(self) -> float:
         """The total time of the fastest candidates of all stages, in ns.
 
         If a stage has no time yet the result is 0, or infinite after `PATIENCE` turns: the stage
@@ -149,12 +165,16 @@ class StageSearches:
         allows: Allows,
         search: Search,
         prior: Prior = no_times,
+        foresee: Foresee = no_forecast,
     ) -> None:
         self.space, self.seed, self.trials, self.allows = space, seed, trials, allows
-        self.search, self.prior = search, prior
+        self.search, self.prior, self.foresee = search, prior, foresee
         self.known: dict[object, StageSearch] = {}
+        self.modelled: Mapping[str, float] = {}
         self.arms = [
-            Arm(p, [*self.places_of(p)]) for whole in space.products for p in whole.summands
+            Arm(p, [*self.places_of(p)], key=whole.key)
+            for whole in space.products
+            for p in whole.summands
         ]
         if space.members:
             alone = replace(space, products=())
@@ -190,14 +210,28 @@ class StageSearches:
     def candidates(self) -> Iterator[Candidate]:
         """Candidates of the program, each once."""
         seen: set[str] = set()
+        first = self.foreseen()
         for ordinal in itertools.count():
             self.learn()
-            found = self.proposed(ordinal, seen)
+            found = first if first is not None and not ordinal else self.proposed(ordinal, seen)
             if found is None:
                 yield from self.left(seen, ordinal)
                 return
             seen.add(found.key)
             yield replace(found, ordinal=ordinal)
+
+    def foreseen(self) -> Candidate | None:
+        """The best candidate of the forecast, if there is one that is allowed."""
+        ahead = self.space.once(self.foresee)
+        if ahead is None:
+            return None
+        self.modelled = ahead.milliseconds
+        found = ahead.best
+        if not self.allows(found.skeleton, found.point):
+            return None
+        for place, there, _ in self.parts(found, ()):
+            place.search.take(there)
+        return found
 
     def proposed(self, ordinal: int, seen: set[str]) -> Candidate | None:
         """A candidate of the partition whose turn it is; None if no partition has a new one."""
@@ -221,9 +255,9 @@ class StageSearches:
         Stages are tried with others that are slow, so the fastest of each may not have met yet.
         """
         least = min((t.time_ns for t in self.trials if t.time_ns is not None), default=0)
-        known = [arm for arm in self.arms if arm.product is not None and arm.expected() > 0]
-        for arm in sorted(known, key=Arm.expected):
-            if arm.expected() > GAIN * least:
+        known = [arm for arm in self.arms if arm.product is not None and arm.measured() > 0]
+        for arm in sorted(known, key=Arm.measured):
+            if arm.measured() > GAIN * least:
                 return None
             best = [place.search.best and place.search.best.candidate for place in arm.places]
             found = self.made(arm, best)
@@ -238,14 +272,26 @@ class StageSearches:
     def chosen(self, arms: list[Arm], ordinal: int) -> Arm:
         """The partition that has the next turn."""
         if ordinal < BEGIN or not ordinal % OTHERS:
-            return min(arms, key=lambda arm: arm.turns * self.behind(arm))
-        return min(arms, key=lambda arm: arm.expected())
+            return min(arms, key=lambda arm: (arm.turns + 1) * self.behind(arm))
+        return min(arms, key=self.expected)
 
     def behind(self, arm: Arm) -> float:
         """How many times slower than the fastest partition this one should be, up to `BEHIND`."""
-        expected = arm.expected()
-        least = min((t for one in self.arms if (t := one.expected())), default=expected)
+        expected = self.expected(arm)
+        least = min((t for one in self.arms if (t := self.expected(one))), default=expected)
         return min(expected / least, BEHIND) if 0 < least < math.inf and expected else 1.0
+
+    def expected(self, arm: Arm) -> float:
+        """The time of a partition: `Arm.measured`, or the modelled time if that is not known.
+
+        Modelled times are scaled by the median ratio of known to modelled times.
+        """
+        known = arm.measured()
+        if known or arm.key not in self.modelled:
+            return known
+        pairs = ((one.measured(), self.modelled.get(one.key)) for one in self.arms)
+        ratios = [time / ms for time, ms in pairs if 0 < time < math.inf and ms]
+        return self.modelled[arm.key] * (statistics.median(ratios) if ratios else 1e6)
 
     def holding(self, ordinal: int) -> Iterator[Candidate]:
         """Candidates that hold values; partitions with the fewest of them so far come first."""
@@ -257,7 +303,7 @@ class StageSearches:
         arms = [arm for arm in self.arms if arm.algorithm in stored and arm.holding]
         arms.sort(key=lambda arm: arm.held)
         if not ordinal // HOLDING % EXPECTED:
-            arms.sort(key=Arm.expected)
+            arms.sort(key=self.expected)
         for arm in arms:
             for found in self.held(arm, best[arm.algorithm]):
                 arm.held += 1
@@ -329,7 +375,7 @@ class StageSearches:
         """
         words = {"", arm.algorithm}
         others = [one for one in self.arms if arm.algorithm and one.algorithm not in words]
-        for other in sorted(others, key=Arm.expected):
+        for other in sorted(others, key=Arm.measured):
             for theirs in other.places:
                 best = theirs.search.best
                 if theirs.stage.name == place.stage.name and best is not None:
@@ -374,16 +420,28 @@ class StageSearches:
 
     def take_in(self, trial: Trial) -> None:
         """Gives each stage its part of a trial."""
-        skeleton = trial.candidate.skeleton
-        if not isinstance(skeleton, StagedSkeleton):
+        if not isinstance(trial.candidate.skeleton, StagedSkeleton):
             for arm in self.arms:
                 if arm.whole is not None:
                     arm.whole.learn(trial)
             return
+        for place, there, spent in self.parts(trial.candidate, trial.launches):
+            place.search.learn(Trial(there, spent, trial.peak))
+
+    def parts(
+        self, candidate: Candidate, launches: Sequence[int]
+    ) -> Iterator[tuple[StagePlace, Candidate, int | None]]:
+        """The part of a candidate in each stage of its partition, with the time of its launches.
+
+        The time is None if some launch has no time. A candidate of one stage has no parts.
+        """
+        skeleton = candidate.skeleton
+        if not isinstance(skeleton, StagedSkeleton):
+            return
         counts = launches_of(skeleton)
-        known = len(trial.launches) == sum(counts)
-        times = iter(trial.launches)
-        sizes = trial.candidate.point
+        known = len(launches) == sum(counts)
+        times = iter(launches)
+        sizes = candidate.point
         own = dict(skeleton.stages)
         names = [name for name, _ in skeleton.stages]
         cuts = tuple(skeleton.choices)
@@ -402,4 +460,4 @@ class StageSearches:
             there = place.candidate(own[place.stage.name].key, sizes)
             spent = sum(itertools.islice(times, count)) if known else None
             if there is not None:
-                place.search.learn(Trial(there, spent, trial.peak))
+                yield place, there, spent

@@ -240,6 +240,12 @@ class Space:
             self.kept[key] = self, result(self)  # this space keeps its units
         return self.kept[key][1]
 
+    def common(self, make: Callable[[], T]) -> T:
+        """An object that all spaces made from this one share; the first call makes it."""
+        if make not in self.kept:
+            self.kept[make] = self, make()
+        return self.kept[make][1]
+
     def of_stage(self, program: Program, group: tuple[Member, ...]) -> Space:
         """The space of a stage, whose skeletons are a group of this space."""
         return Space(program, self.device, group, sampler=self.sampler, kept=self.kept)
