@@ -115,6 +115,12 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
             read(TABLE[:3], IS),
         ),
     ),
+    "elements of a scan beside generated ones": (
+        """def p(xss: [11][3]f32, is: [11]i32, t: [7]f32) = zip(xss, is) |> map((xs, i) =>
+          zip(xs |> scan(add, 0), generate(3, j => t |> at(j))) |> map(both => both.0) |> at(i))""",
+        (XSS, IS, TABLE),
+        np.array([read(s, i) for s, i in zip(SUMS, IS, strict=True)]),
+    ),
     "sums of elements": (
         """def p(t: [7]f32, js: [3][5]i32) = js
           |> map(row => row |> map(i => t |> at(i)) |> reduce(add, 0))""",

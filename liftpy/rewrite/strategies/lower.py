@@ -18,6 +18,7 @@ from liftpy.primitives import (
     AnyScan,
     At,
     ExclusiveScan,
+    Generate,
     Iterate,
     Layout,
     Map,
@@ -131,11 +132,11 @@ def store_inner_scans() -> Strategy:
 
 
 def has_statements(expr: Expr) -> bool:
-    """Whether an array is not stored, and the function of a map in it has statements of its own."""
+    """Whether an array is not stored, and a function that makes it has statements of its own."""
     if isinstance(expr, FunCall) and isinstance(expr.fun, MemoryPrimitive):
         return False
-    maps = (e.fun for e in every_part(expr) if isinstance(e, FunCall) and isinstance(e.fun, Map))
-    return not all(is_pure(fun.f.body) for fun in maps)
+    calls = (e.fun for e in every_part(expr) if isinstance(e, FunCall))
+    return not all(is_pure(fun.f.body) for fun in calls if isinstance(fun, Map | Generate))
 
 
 def reads_registers(expr: Expr, path: Path) -> bool:
