@@ -240,4 +240,5 @@ DIRECT = Family(
     "direct",
     "register blocks: a work-item computes sigma x kappa results by one reduction",
     match,
+    vectors=True,
 )
