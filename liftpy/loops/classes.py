@@ -15,8 +15,8 @@ constant for its place. A loop whose counter is the place becomes a loop for eac
 places, branches select the class.
 
 All versions compute the same values in the same order, so the meaning is preserved. Code is split
-only while the kernel has at most `MOST_STATEMENTS`, and not if it has a barrier, because work-items
-might take different branches.
+only while the kernel has at most `MOST_STATEMENTS`, and not if it has a barrier or a fold of
+subgroups, because work-items might take different branches.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.loops.silent_stores import names_in
 from liftpy.loops.tree import (
     All,
-    Barrier,
     Block,
     For,
     If,
     Let,
     RangeTest,
     Statement,
+    is_collective,
     statements_in,
 )
 from liftpy.loops.unswitch import Given, tests_in
@@ -228,7 +228,7 @@ def of_block(block: Block, known: frozenset[str], room: int) -> Block:
     before, after = block.statements[:start], block.statements[end:]
     room -= size_of(Block((*before, *after)))
     axes: list[ClassifiedPlace] = []
-    for axis in axes_of(part, known) if not has_barrier(part) else ():
+    for axis in axes_of(part, known) if not is_collective(part) else ():
         if count(*axes, axis) * (size_of(part) + 1) <= room:
             axes.append(axis)
     made = with_versions(part, axes, known, room // count(*axes) - 1)
@@ -251,7 +251,7 @@ def of_statement(s: Statement, known: frozenset[str], room: int) -> Iterator[Sta
     match s:
         case For(body=body):
             within = known | {s.counter}
-            for axis in axes_of(body, within) if not has_barrier(body) else ():
+            for axis in axes_of(body, within) if not is_collective(body) else ():
                 fits = count(axis) * size_of(Block((s,))) <= room
                 if fits and (parts := axis.loops(s)) is not None:
                     for part in parts:
@@ -282,11 +282,6 @@ def guarded_part(block: Block) -> tuple[int, int]:
     part, after = block.statements[start:end], block.statements[end:]
     own = {s.name for s in part if isinstance(s, Let)}
     return start, len(block.statements) if any(own & {*names_in(s)} for s in after) else end
-
-
-def has_barrier(block: Block) -> bool:
-    """Whether a block contains a barrier."""
-    return any(isinstance(s, Barrier) for s in statements_in(block))
 
 
 def size_of(block: Block) -> int:

@@ -468,6 +468,17 @@ def statements_in(block: Block) -> Iterator[Statement]:
             yield from statements_in(s.otherwise)
 
 
+def is_collective(block: Block) -> bool:
+    """Whether a block has a statement that every work-item of a group must reach.
+
+    That is a barrier or a fold of subgroups.
+    """
+    return any(
+        isinstance(s, Barrier) or (isinstance(s, Let) and isinstance(s.value, SubgroupReduce))
+        for s in statements_in(block)
+    )
+
+
 def with_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
     """A statement with its blocks changed."""
     if isinstance(s, For):

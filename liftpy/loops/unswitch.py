@@ -22,8 +22,8 @@ versions compute the same values in the same order. The first of three ways that
   array.
 
 Guards that mention a variable declared in the loop (a data-dependent index) stay in every version,
-and are not counted here. A loop with a barrier stays as it is, because work-items might take
-different branches.
+and are not counted here. A loop with a barrier or a fold of subgroups stays as it is, because
+work-items might take different branches.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from liftpy.loops.merge_stores import decided_by
 from liftpy.loops.terms import at_all, turning_point
 from liftpy.loops.tree import (
     All,
-    Barrier,
     Block,
     Both,
     Condition,
@@ -49,6 +48,7 @@ from liftpy.loops.tree import (
     Statement,
     Store,
     Value,
+    is_collective,
     rebuilt,
     statements_in,
     with_blocks,
@@ -62,7 +62,7 @@ def unswitched(block: Block) -> Block:
 
 def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
     """The replacement of a statement."""
-    if not isinstance(s, For) or any(isinstance(t, Barrier) for t in statements_in(s.body)):
+    if not isinstance(s, For) or is_collective(s.body):
         return [s]
     tests = _movable(s)
     if not tests:

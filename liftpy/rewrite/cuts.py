@@ -21,6 +21,7 @@ from liftpy.primitives import AnyIterate
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.epilogue import COMPONENTS
 from liftpy.rewrite.strategies.families import SETTINGS
+from liftpy.rewrite.strategies.lower import layouts_inlined
 from liftpy.rewrite.strategies.shapes import is_let, lets, parameter
 from liftpy.rewrite.strategies.share import outside_functions, stages
 from liftpy.rewrite.strategy import (
@@ -73,8 +74,11 @@ def unshadowed(expr: Expr, taken: frozenset[str]) -> Expr:
 
 
 def all_cut(form: Success) -> Success:
-    """Move every cut of an expression into a `let` at its beginning, in further steps."""
-    depth = 0
+    """Move every cut of an expression into a `let` at its beginning, in further steps.
+
+    Lets of layouts are inlined before, also those that a part of the expression begins with.
+    """
+    form, depth = taken_further(form, (), layouts_inlined()), 0
     while True:
         here = at(form.expr, (1,) * depth)
         named = is_let(here)

@@ -31,6 +31,7 @@ DRAWS = 3  # of a program; its structural choices take turns
 
 PROGRAMS: dict[str, Program] = {
     "matrix product": matmul(17, 5, 37),
+    "whole vectors of columns": matmul(4, 5, 26),
     "convolution": convolution(Convolution(3, 3, 19, 6, (3, 3), (1, 1), (1, 1, 1, 1)), "layer"),
     "stencil": workload("stencil/jacobi5/19x23"),
     "map": parse("def p(xs: [101]f32) = xs |> map(x => x * x + 3 * x)"),
@@ -150,3 +151,10 @@ def test_lengths_with_good_divisors_have_no_such_choice() -> None:
     assert {dict(s.choices)["tail"] for s in uneven} == {"none", "overlap"}
     for s in uneven:
         assert ("cover(sigma)" in show(s.program)) == (("tail", "overlap") in s.choices)
+
+
+def test_columns_without_a_multiple_of_the_longest_vectors_may_have_blocks_of_them() -> None:
+    """1000 kernels, as in the last layer of a network, have vectors of 16, not only of 8."""
+    for columns, words in ((1000, {"none", "overlap"}), (1008, set()), (16, set()), (12, set())):
+        made = words_of(matmul(4, 5, columns), "direct")
+        assert {word for choice, word in made if choice == "tail"} == words, columns

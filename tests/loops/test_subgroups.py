@@ -61,6 +61,19 @@ def test_a_fold_has_a_barrier_before_its_results_are_read_and_one_before_the_nex
     assert sum(isinstance(s, Barrier) for s in statements_in(code.block)) == barriers
 
 
+def test_code_with_guards_and_a_fold_gets_no_versions() -> None:
+    """Versions are branches, and every work-item has to reach a fold."""
+    text = """def p(a: [3][6]f32) = a |> mapWrg(0, row =>
+      let s = (row |> pad(0, 2, 0) |> byClasses |> split(4)
+        |> mapLcl(0, part => part |> reduceSeq(add, 0)) |> reduceSubgroups(add, 3))
+      in row |> split(3) |> mapLcl(0, part => part |> mapSeq(x => x - s)))"""
+    compiled = made(text)
+    (a,) = distinct_integers(compiled.lowered).values()
+    for name, kernels in stages_of(compiled):
+        found = interpreted(compiled, kernels, {"a": a}, 4).reshape(a.shape)
+        np.testing.assert_array_equal(found, a - (3 + a.sum(-1, keepdims=True)), name)
+
+
 def test_one_work_item_of_a_subgroup_stores_its_result(golden) -> None:
     (code,) = made(ONE).optimized
     golden(show_kernel(code), "txt")

@@ -12,13 +12,14 @@ matrix product over rows and columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import NatLike, var
-from liftpy.ir.primitive import Get, function_of
+from liftpy.ir.primitive import Get
 from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.primitives import Cover, Join, Map, Pad, Split, Uncover, Zip
 from liftpy.primitives.vector import MAX_LANES
@@ -253,35 +254,15 @@ def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
     """Pack every array of constants that is cut into groups of `size`, at the cut."""
 
     def run(expr: Expr) -> Result:
-        known = constants_of(expr, constants)
-        cut = [p for p, part in top_down(expr) if is_cut(part, size) and depends(part, known)]
+        cut = [p for p, part in top_down(expr) if is_cut(part, size) and depends(part, constants)]
         return seq(*(at_path(path, pack) for path in reversed(cut)))(expr)
 
     return run
 
 
-def constants_of(expr: Expr, constants: frozenset[str]) -> frozenset[Param]:
-    """The constants of these names, and the lets whose values depend on constants alone.
-
-    Such a let is, for example, an array of weights in another order. It is left out if another
-    variable has the same name and type.
-    """
-    found = {p for p in expr.free if p.name in constants}
-    others: set[Param] = set()
-    for _, part in top_down(expr):
-        f = function_of(part.fun) if isinstance(part, FunCall) else None
-        if f is None or not isinstance(part, FunCall):
-            continue
-        values = part.args if f is part.fun else ()  # the variables of a primitive have none
-        fixed = {p for p, value in zip(f.params, values, strict=False) if depends(value, found)}
-        others |= {*f.params} - fixed
-        found |= fixed
-    return frozenset(found - others)
-
-
-def depends(expr: Expr, constants: Collection[Param]) -> bool:
+def depends(expr: Expr, constants: AbstractSet[str]) -> bool:
     """Whether an expression depends on constants, and on nothing else."""
-    return bool(expr.free) and all(p in constants for p in expr.free)
+    return bool(expr.free) and {p.name for p in expr.free} <= constants
 
 
 def is_cut(expr: Expr, size: NatLike) -> bool:
@@ -311,9 +292,8 @@ def pack_zipped(constants: frozenset[str], size: NatLike) -> Strategy:
     """
 
     def run(expr: Expr) -> Result:
-        known = constants_of(expr, constants)
         for path, part in top_down(expr):
-            for which, cut in cuts_of_zipped(part, known, size):
+            for which, cut in cuts_of_zipped(part, constants, size):
                 apart = rule(FISSIONS[which], {"g": cut})
                 packed = seq(apart, at_path((0, which), pack_each))
                 return at_path(path, attempt(packed))(expr)
@@ -323,7 +303,7 @@ def pack_zipped(constants: frozenset[str], size: NatLike) -> Strategy:
 
 
 def cuts_of_zipped(
-    expr: Expr, constants: Collection[Param], size: NatLike
+    expr: Expr, constants: AbstractSet[str], size: NatLike
 ) -> Iterator[tuple[int, Path]]:
     """The parts of the zip that a map reads that are constant, and where their elements are cut."""
     source = expr.args[0] if isinstance(expr, FunCall) and isinstance(expr.fun, Map) else None

@@ -37,6 +37,7 @@ from liftpy.rewrite.strategies.shapes import (
     MapNest,
     body_of,
     is_in_registers,
+    is_let,
     is_view,
     layers,
     maker,
@@ -54,6 +55,8 @@ from liftpy.rewrite.strategy import (
     choose,
     identity,
     normalize,
+    outermost,
+    repeat,
     rule,
     seq,
     where,
@@ -416,6 +419,25 @@ def copied() -> Strategy:
 def copy_kernel() -> Strategy:
     """Copy a view into global memory by a separate kernel."""
     return seq(rule("to_global"), at_path((0,), copied()))
+
+
+def layouts_inlined() -> Strategy:
+    """Inline the lets of arrays whose elements are those of one array, moved.
+
+    A layout costs nothing where it is read, and a family sees which array its elements come from.
+    Lets of several arrays remain: a chain of them would double its length at each step.
+    """
+    return repeat(outermost(where(names_layout, rule("let_inline"), "let of a layout")))
+
+
+def names_layout(expr: Expr) -> bool:
+    """Whether an expression is a `let` of a layout that reads one array once."""
+    if not isinstance(expr, FunCall) or not is_let(expr):
+        return False
+    value = expr.args[0]
+    if not isinstance(value.type, ArrayType) or computes(value):
+        return False
+    return sum(part in value.free for part in every_part(value)) == 1
 
 
 def clean() -> Strategy:

@@ -42,7 +42,7 @@ from liftpy.rewrite.strategies.images import (
     image_words,
     through_images,
 )
-from liftpy.rewrite.strategies.lower import plain
+from liftpy.rewrite.strategies.lower import layouts_inlined, plain
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategy import Derivation, Failure, Strategy, identity, seq
@@ -128,19 +128,22 @@ def skeletons_of(family: Family, program: Program, *, images: bool = False) -> l
     return found
 
 
-_START = remembered(store_repeated(plain()))
-_HOLDING = remembered(store_repeated(plain(), held=True))
+_START = remembered(seq(layouts_inlined(), store_repeated(plain())))
+_HOLDING = remembered(seq(layouts_inlined(), store_repeated(plain(), held=True)))
 
 
 def start_of(family: str) -> Strategy:
-    """The strategy that makes kernels for values read again and again, before that of a family."""
+    """What precedes the strategy of a family.
+
+    It inlines lets of layouts, and makes kernels for values that are read again and again.
+    """
     return _HOLDING if family == BLOCKED.name else _START
 
 
 def shape_of(family: str, program: Program) -> Program:
     """The program that a family looks at: the stage after `start_of`.
 
-    Most stages have no such values and are returned unchanged.
+    Most stages have no such lets or values and are returned unchanged.
     """
     result = start_of(family)(program.body.body)
     if isinstance(result, Failure) or not result.steps:

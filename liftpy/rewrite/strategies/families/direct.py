@@ -91,7 +91,19 @@ class DirectBlock:
     @property
     def tails(self) -> dict[str, tuple[str, ...]]:
         """The choice of the last block."""
-        return tails((self.inner, self.outer), lanes=self.adjacent)
+        return tails((self.inner, self.outer), lanes=self.fills_vectors)
+
+    @property
+    def fills_vectors(self) -> bool:
+        """Whether a block of the inner map's results should have whole vectors, of any length.
+
+        Without `lanes`, that is so if the map has more results than the longest vector.
+        """
+        return self.adjacent or self.inner > MAX_LANES
+
+    def cuts(self, tail: str) -> tuple[str, str]:
+        """How the inner and the outer map are cut (`CUTS`), for a value of the choice `tail`."""
+        return cut_of(self.inner, tail, lanes=self.fills_vectors), cut_of(self.outer, tail)
 
 
 @dataclass(frozen=True)
@@ -149,7 +161,7 @@ class Direct:
         """`register_blocks`, with the padded input stored in full, in part, or not at all."""
         kappa, sigma, width = (sizes[n].nat for n in ("kappa", "sigma", "v"))
         block, tail = self.block(choices), choices.get("tail", "none")
-        cuts = cut_of(block.inner, tail, lanes=block.adjacent), cut_of(block.outer, tail)
+        cuts = block.cuts(tail)
         level, constants = choices["level"], self.program.constants
         blocks = register_blocks(constants, kappa, sigma, width, level=level, cuts=cuts)
         stored = stored_in_columns(block.rows) if block.rows and "rows" in choices else identity

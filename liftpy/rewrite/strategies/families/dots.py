@@ -12,7 +12,7 @@ from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import cut_of, in_block, register_blocks, store_padding
 from liftpy.rewrite.strategies.dots import sums_of_dots
 from liftpy.rewrite.strategies.elementwise import folds_inward
-from liftpy.rewrite.strategies.families.common import with_epilogues
+from liftpy.rewrite.strategies.families.common import tails, with_epilogues
 from liftpy.rewrite.strategies.families.direct import Direct, DirectBlock
 from liftpy.rewrite.strategies.families.direct import match as blocks_of
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
@@ -36,7 +36,8 @@ class Dots:
 
     def choices(self) -> Iterator[Choices]:
         """The stored part of the padding, the level, and how the last block is cut."""
-        yield from product(pad=self.block.pads, level=("glb", "wrg"), **self.block.tails)
+        lengths = self.block.inner, self.block.outer
+        yield from product(pad=self.block.pads, level=("glb", "wrg"), **tails(lengths))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
         """None: inside a block of held values, `direct` is used."""

@@ -12,7 +12,7 @@ from liftpy.ir.program import Program
 from liftpy.ir.walk import at
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
-from liftpy.rewrite.strategies.block import block_of, cut_of, in_block, store_padding
+from liftpy.rewrite.strategies.block import block_of, in_block, store_padding
 from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.families.common import with_epilogues
 from liftpy.rewrite.strategies.families.direct import Direct, DirectBlock
@@ -88,7 +88,6 @@ class Sliced:
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """`in_sets`, then `sliced_blocks`; the padded input is stored if `pad` says so."""
         block, tail = self.form.block(choices), choices.get("tail", "none")
-        cuts = cut_of(block.inner, tail, lanes=block.adjacent), cut_of(block.outer, tail)
         blocks = sliced_blocks(
             self.form.program.constants,
             (sizes["kappa"].nat, sizes["sigma"].nat, sizes["v"].nat),
@@ -97,7 +96,7 @@ class Sliced:
             turns=sizes["turns"].nat,
             shared=choices["sets"] == SHARED,
             tiles=choices["pad"] == TILE,
-            cuts=cuts,
+            cuts=block.cuts(tail),
         )
         cut = in_block(in_sets(sizes["chunk"].nat))
         padding = identity if choices["pad"] == TILE else store_padding(choices["pad"])
