@@ -18,6 +18,7 @@ from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.space import Space
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
+from liftpy.loops.show import show_kernel
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.resident import Place, Resident
@@ -126,6 +127,20 @@ def test_kernels_read_texels(runtime, name):
     given = dict(zip(made.module.parameters, arrays, strict=True))
     for stage, kernels in stages_of(made):
         agree(interpreted(made, kernels, given), got, stage)
+
+
+def test_buffers_have_no_names_of_functions_that_read_texels():
+    text = """def p(read_imagef: [8]f32, element_of_texel_float: [8]f32) =
+      zip(read_imagef |> asImage, element_of_texel_float) |> mapGlb(0, p => p.0 + p.1)"""
+    source = compile_program(lowered(text)).module.source
+    assert "read_imagef(b_read_imagef, " in source
+    assert " = b_element_of_texel_float[gid0];" in source
+
+
+def test_an_image_is_shown_as_one():
+    made = compile_program(lowered(program_of(LOWERED["elements"][0])))
+    first, *_ = show_kernel(made.loops[0]).splitlines()
+    assert first == "kernel k0_output(image xs: [40]f32) -> output: [40]f32"
 
 
 def test_oclgrind_has_no_complaint_about_texels():
