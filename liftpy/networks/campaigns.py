@@ -339,7 +339,8 @@ def explore_network(  # noqa: PLR0913  one argument per setting
         raise NothingMeasured(f"{graph.name} has no operation with a program to explore")
     began = time.monotonic() if began is None else began
     deadline = Deadline.after(time_limit, began)
-    own = {**settings, "seed": seed, "device": target}
+    # Tensors are parts of one buffer, of which not every driver makes images.
+    own = {**settings, "seed": seed, "device": replace(target, image_texels=0)}
     exploring = Exploring(works, samples, deadline, own, again, view, told)
     stopped = exploring.run()
     found = NetworkCampaign(folder, tuple(exploring.now), stopped)
