@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 
 import numpy as np
@@ -26,7 +27,6 @@ from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_program
 from liftpy.rewrite.composition import skeleton_named
 from liftpy.semantics.evaluate import evaluate
-from liftpy.workloads import workload
 from tests.batch import results
 from tests.compile.test_programs import agree, inputs, run_lowered
 from tests.draws import unproved
@@ -222,7 +222,7 @@ PROGRAMS = {
 }
 CASES = {
     ("convolution", "direct"): ("constants", "inputs", "all"),
-    ("convolution", "cooperative"): ("constants", "inputs", "all"),
+    ("convolution", "cooperative"): ("inputs",),
     ("matrix product", "direct"): ("constants", "inputs", "all"),
     ("matrix product", "cooperative"): ("all",),
     ("scaled", "tiled"): ("constants", "all"),
@@ -231,6 +231,7 @@ CASES = {
 EACH = 4
 
 
+@cache
 def drawn(name: str, family: str, word: str) -> tuple[Program, list[Module]]:
     """A program, and some candidates of a family that read through images, proved and compiled."""
     program = parse(PROGRAMS[name])
@@ -336,23 +337,24 @@ def test_arrays_without_texels_are_no_choice():
     assert lp.space(half, device).choices["images"] == ["inputs"]
 
 
-@pytest.mark.parametrize(("layer", "texels"), [("vgg16/7", 36864), ("vgg16/12", 147456)])
-def test_a_space_keeps_the_limit_of_a_profile(layer, texels):
+@pytest.mark.parametrize(("rows", "columns"), [(512, 256), (600, 512)])
+def test_a_space_keeps_the_limit_of_a_profile(rows, columns):
     """An image of a buffer has at most 65536 texels on a Mali GPU, and 134217728 on an Adreno."""
+    program = parse(f"""
+        def product(a: [4][{rows}]f32, const b: [{rows}][{columns}]f32) = a |> map(row => b
+          |> transpose |> map(column => zip(row, column) |> map((x, y) => x * y) |> reduce(add, 0)))
+    """)
     settings = {"family": "direct", "pad": "fused", "level": "glb", "images": "constants"}
-    sizes = {"kappa": 16, "sigma": 4, "v": 4}
-    program = workload(layer)
-    assert find_device("profile:mali-g72").image_texels == 65536
-    for name in ("mali-g72", "adreno-650"):
+    point = {**settings, "kappa": 16, "sigma": 4, "v": 4}
+    for name, most in (("mali-g72", 65536), ("adreno-650", 134217728)):
         device = find_device(f"profile:{name}")
-        if texels <= device.image_texels:
-            assert candidate_of(program, device, {**settings, **sizes}).assignment["v"] == 4
-            continue
+        assert device.image_texels == most
         space = space_of(program, device, families=["direct"], settings=settings)
-        answer = space.explain({**settings, **sizes}).text
-        assert "device images: packed t" in answer
-        with pytest.raises(ConstraintRefused):
-            candidate_of(program, device, {**settings, **sizes})
+        if rows * columns <= 4 * most:
+            assert space.candidate(point).assignment["images"] == "constants"
+            continue
+        with pytest.raises(ConstraintRefused, match="device images: packed t"):
+            space.candidate(point)
 
 
 def test_settings_that_name_images_are_refused_without_them():
