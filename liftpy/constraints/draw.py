@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any, Literal, TypeAlias
+from weakref import WeakValueDictionary
 
 from liftpy.constraints.levels import Levels
 from liftpy.constraints.rng import Rng, shuffled
@@ -50,11 +51,11 @@ END = PartialPoints((), (1,), ())
 
 
 class Graph:
-    """The points of a system whose parts are not independent."""
+    """The points of a system whose parts are not independent, from the levels of its parameters."""
 
-    def __init__(self, system: ConstraintSystem) -> None:
-        self.order = cheapest_order(system)
-        self.levels = Levels(system, self.order)
+    def __init__(self, levels: Levels) -> None:
+        self.order = levels.order
+        self.levels = levels
         self.nodes: list[dict[Any, PartialPoints | None]] = [{} for _ in self.order]
         self.made = 0
 
@@ -181,6 +182,22 @@ def first(system: ConstraintSystem) -> Assignment | None:
     return search(system)[0]
 
 
+_KNOWN: WeakValueDictionary[Hashable, Space] = WeakValueDictionary()
+"""The points of systems, as long as something uses them."""
+
+
+def points_of(system: ConstraintSystem) -> Space:
+    """The points of a system: one object for all systems with equal parameters and conditions.
+
+    Most skeletons of a program have the conditions of others, so their points are counted together.
+    """
+    key = system.parameters, tuple(clause.constraint for clause in system.clauses)
+    found = _KNOWN.get(key)
+    if found is None:
+        found = _KNOWN[key] = Space(system)
+    return found
+
+
 class Space:
     """The points of a system: their number, their values, and the order of drawing them."""
 
@@ -191,8 +208,8 @@ class Space:
     def graphs(self) -> tuple[Graph, ...]:
         """The graph of each independent part, up to the first empty one."""
         graphs: list[Graph] = []
-        for part in self.system.components:
-            graphs.append(Graph(part))
+        for levels in self.levels:
+            graphs.append(Graph(levels))
             if not graphs[-1].count:
                 break
         return tuple(graphs)
@@ -223,7 +240,12 @@ class Space:
         """For each independent part, the order of its parameters and the values they may take."""
         return tuple(Levels(part, cheapest_order(part)) for part in self.system.components)
 
-    def completed(self, preference: Preference) -> Assignment | None:
+    @cached_property
+    def possible(self) -> bool:
+        """Whether there is a point. This looks for one point and counts none."""
+        return self.completed() is not None
+
+    def completed(self, preference: Preference | None = None) -> Assignment | None:
         """A point whose values come first in `preference`; None if it leaves all points out.
 
         Parameters are assigned in the order of `levels`, each to its first value that can be

@@ -32,9 +32,10 @@ class Choice:
     """The candidate with the least modelled time, and the best of each other family or partition.
 
     `left` are the partitions some of whose stages take longer than the best candidate, with that
-    modelled time in milliseconds; their other stages were not searched. `unlikely` are those whose
-    first few candidates of each stage are much slower than the best candidate, with the modelled
-    time of the best of these few; they were not searched further. `drawn` candidates (of stages)
+    modelled time in milliseconds; their other stages were not searched. `unlikely` are the families
+    and partitions whose first few candidates are much slower than the best candidate, with the
+    modelled time of the best of these few, of all or of some stages; they were not searched
+    further. `drawn` candidates (of stages)
     were ordered by figures, and `considered` of them modelled. `deriving` and `choosing` are the
     seconds that deriving the space and choosing in it took.
     """

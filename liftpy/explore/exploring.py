@@ -26,7 +26,7 @@ from liftpy.explore.campaign.borrowed import times_of
 from liftpy.explore.campaign.campaign import Campaign, nothing_measured
 from liftpy.explore.campaign.differences import setting
 from liftpy.explore.campaign.environment import command_line, environment
-from liftpy.explore.campaign.forms import DERIVING, Forms
+from liftpy.explore.campaign.forms import DERIVING, Forms, Spaces
 from liftpy.explore.campaign.identity import BOUND, identity_of
 from liftpy.explore.campaign.reading import begun_in
 from liftpy.explore.campaign.remeasure import remeasure
@@ -224,6 +224,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     note: Callable[[str], None] = lambda _: None,
     began: float | None = None,
     phase: Callable[[str], None] = lambda _: None,
+    spaces: Spaces | None = None,
 ) -> Campaign:
     """Runs a campaign: compiles, checks and times the first `samples` candidates of a search.
 
@@ -268,6 +269,9 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
 
     `times` are files of other campaigns on this device: their times of stages that this program
     also contains determine what is tried first (`borrowed.py`).
+
+    `spaces` has the spaces that earlier calls of this process derived, and gets that of this call:
+    a call that resumes a campaign with the same `spaces` does not derive its space again.
 
     A limit that the driver reports for a built kernel applies to later draws of its skeleton
     (`learned.py`).
@@ -329,6 +333,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             "board": None if board is None else board.address,
         }
         call = Call(command_line(), limits, environment(site.limits), started)
+        restricted = repr((first, families, memory_limit, max_error, where, fixed, sampler))
         forms = Forms(
             first is not None and families is None and not (where or fixed),
             lambda: replace(
@@ -357,6 +362,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             ),
             deadline,
             bank,
+            {} if spaces is None else spaces.of((program, site.limits, bank, restricted)),
         )
         try:
             space = forms.beginning

@@ -20,6 +20,7 @@ from liftpy.deadline import Deadline
 from liftpy.errors import NothingMeasured, StoreRefused, Unsatisfiable, plural
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.database import saying
+from liftpy.explore.campaign.forms import Spaces
 from liftpy.explore.campaign.run import Progress
 from liftpy.explore.exploring import SAMPLES, explore
 from liftpy.explore.report.wording import in_time
@@ -34,7 +35,10 @@ LEAST = 20.0
 """The shortest time limit in seconds of the first turn of a program, if as much time is left."""
 
 DERIVING = 60.0
-"""The seconds that a later turn may take besides its candidates: its space is derived in it."""
+"""The seconds that a later turn may take besides its candidates.
+
+Its workers start in it, and its space is derived if it is not kept (`Spaces`).
+"""
 
 SLOWER = 2.0
 """How many times slower than expected the candidates of a turn may be before it is interrupted."""
@@ -253,6 +257,7 @@ class Exploring:
     again: bool
     view: Callable[[Turn], AbstractContextManager[View]]
     told: Callable[[Turn], None]
+    spaces: Spaces = field(default_factory=Spaces)
     now: list[Explored] = field(default_factory=list[Explored])
 
     def run(self) -> str:
@@ -284,6 +289,7 @@ class Exploring:
                     again=self.again and choice.samples == self.samples,
                     progress=view,
                     phase=view.phase,
+                    spaces=self.spaces,
                     **self.settings,
                 )
                 finished = campaign.exhausted
@@ -328,9 +334,13 @@ def explore_network(  # noqa: PLR0913  one argument per setting
     again: bool = True,
     view: Callable[[Turn], AbstractContextManager[View]] = unseen,
     told: Callable[[Turn], None] = lambda _: None,
+    spaces: Spaces | None = None,
     **settings: Any,
 ) -> NetworkCampaign:
-    """Explores each distinct program of a graph; see `Network.explore`."""
+    """Explores each distinct program of a graph; see `Network.explore`.
+
+    `spaces` has the spaces that earlier calls derived, and gets those of this call.
+    """
     folder = Path(db)
     prepared(folder)
     target = device if isinstance(device, Device) else find_device(device)
@@ -341,7 +351,8 @@ def explore_network(  # noqa: PLR0913  one argument per setting
     deadline = Deadline.after(time_limit, began)
     # Tensors are parts of one buffer, of which not every driver makes images.
     own = {**settings, "seed": seed, "device": replace(target, image_texels=0)}
-    exploring = Exploring(works, samples, deadline, own, again, view, told)
+    kept = Spaces() if spaces is None else spaces
+    exploring = Exploring(works, samples, deadline, own, again, view, told, kept)
     stopped = exploring.run()
     found = NetworkCampaign(folder, tuple(exploring.now), stopped)
     if not any(one.times for one in found):

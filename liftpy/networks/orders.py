@@ -16,6 +16,7 @@ from typing import Any
 
 from liftpy.constraints.device import Device
 from liftpy.errors import ConstraintRefused, NetworkRefused
+from liftpy.explore.campaign.forms import Spaces
 from liftpy.explore.exploring import SAMPLES
 from liftpy.ir.program import Program
 from liftpy.networks.campaigns import NetworkCampaign, explore_network
@@ -326,6 +327,7 @@ def explore_in_orders(
     began = time.monotonic() if began is None else began
     seen: set[tuple[int, ...]] = set()
     vain: set[int] = set()
+    spaces = Spaces()
     campaign: NetworkCampaign | None = None
     for _ in range(ROUNDS):
         found, _ = orders.choose(hopes(orders, folder, target, vain))
@@ -333,7 +335,9 @@ def explore_in_orders(
             break
         seen.add(found)
         chosen = orders.graph_of(found)
-        campaign = explore_network(chosen, samples, seed, db, target, began=began, **settings)
+        campaign = explore_network(
+            chosen, samples, seed, db, target, began=began, spaces=spaces, **settings
+        )
         if campaign.stopped:
             break
         vain |= {id(one.work.program) for one in campaign if one.best is None}

@@ -137,6 +137,23 @@ class Straight:
     parts: list[Nest] = field(default_factory=list[Nest])
     accesses: dict[Access, set[int]] = field(default_factory=dict[Access, set[int]])
     seen: dict[Cell, set[int]] = field(default_factory=dict[Cell, set[int]])
+    known: dict[tuple[Cell, bool, bool], Accessed] = field(
+        default_factory=dict[tuple[Cell, bool, bool], "Accessed"]
+    )
+
+
+@dataclass(frozen=True)
+class Accessed:
+    """What follows from a cell that is accessed: its access, and what the counts need of it.
+
+    `key` is its place in `Counts.loads`, `times` the iterations of the loops around it that change
+    it, or of all loops for a store.
+    """
+
+    access: Access
+    key: tuple[int, int, int | None]
+    size: int
+    times: int
 
 
 @dataclass
@@ -204,10 +221,13 @@ class Reader:
                     known = self.counts.executed
                     known[key] = known.get(key, 0) + times * many
                     past = isinstance(s, Store) and s.nontemporal and stores
-                    access = access_of(first, names, stores=stores, past=past)
-                    self.load(access, first, around, new, many * part)
-                    size = size_bytes(cell.type).value({})
-                    made.accesses.setdefault(access, set()).update(size * k for k in new)
+                    cases = first, stores, past
+                    found = made.known.get(cases)  # unrolled code accesses most cells many times
+                    if found is None:
+                        found = made.known[cases] = self.accessed(*cases, names, around)
+                    self.load(found, first, new, many * part)
+                    offsets = made.accesses.setdefault(found.access, set())
+                    offsets.update(found.size * k for k in new)
 
     def loop(self, s: For, names: Names, around: Sequence[tuple[str, int]]) -> Loop:
         """A loop. If its counter begins at an id, that is a digit of it."""
@@ -246,27 +266,35 @@ class Reader:
                 known = self.counts.operations
                 known[width] = known.get(width, 0) + float(slots * times)
 
-    def load(
+    def accessed(
         self,
-        access: Access,
         cell: Cell,
+        stores: bool,  # noqa: FBT001  with the others, it is a key
+        past: bool,  # noqa: FBT001
+        names: Names,
         around: Sequence[tuple[str, int]],
-        shifts: tuple[int, ...],
-        many: int | Fraction,
-    ) -> None:
-        """Counts the executions of `many` loads or stores, of the same cell up to `shifts`.
+    ) -> Accessed:
+        """What follows from a cell that is accessed inside loops with these axes and trips.
 
         Loops around it that do not change it do not count: what is loaded outside an inner loop
         stays in a register.
         """
+        size = size_bytes(cell.type).value({})
+        access = access_of(cell, names, size, stores=stores, past=past)
         depends = [k for k, (axis, _) in enumerate(around) if axis in access.axes]
-        depth = depends[-1] + 1 if depends and not access.stores else 0
-        inside = around if access.stores else around[:depth]
+        depth = depends[-1] + 1 if depends and not stores else 0
+        inside = around if stores else around[:depth]
         times = math.prod(trips for _, trips in inside)
-        key = cell.width, size_bytes(cell.type).value({}), stride_of(access, self.first)
-        self.counts.loads[key] = self.counts.loads.get(key, 0) + float(times * many)
-        each = times * many / len(shifts)
-        self.counts.cells.append(Place(cell, shifts, access.stores, self.loops, float(each)))
+        return Accessed(access, (cell.width, size, stride_of(access, self.first)), size, times)
+
+    def load(
+        self, found: Accessed, cell: Cell, shifts: tuple[int, ...], many: int | Fraction
+    ) -> None:
+        """Counts the executions of `many` loads or stores, of the same cell up to `shifts`."""
+        times = found.times * many
+        self.counts.loads[found.key] = self.counts.loads.get(found.key, 0) + float(times)
+        each = float(times / len(shifts))
+        self.counts.cells.append(Place(cell, shifts, found.access.stores, self.loops, each))
 
 
 def steps_of(fold: SubgroupReduce | SubgroupsReduce, subgroup: int) -> int:
@@ -285,9 +313,10 @@ def apart(cell: Cell, within: Mapping[str, int]) -> tuple[Cell, set[int]]:
             ((_, factor),) = moving.terms.items()
             index = still.recombined()
             shifts = {shift + factor * k for shift in shifts for k in range(trips)}
-    number = index.terms.get((), 0)
-    shifts = {number + shift for shift in shifts} if number else shifts
-    return replace(cell, index=index - number), shifts
+    if number := index.terms.get((), 0):
+        shifts = {number + shift for shift in shifts}
+        index = index - number
+    return (cell if index is cell.index else Cell(cell.memory, index, cell.width)), shifts
 
 
 def stride_of(access: Access, axis: str) -> int | None:
@@ -297,9 +326,8 @@ def stride_of(access: Access, axis: str) -> int | None:
     return None if derived else sum(plain)
 
 
-def access_of(cell: Cell, names: Names, *, stores: bool, past: bool) -> Access:
-    """An access to a cell, without its constant offset."""
-    size = size_bytes(cell.type).value({})
+def access_of(cell: Cell, names: Names, size: int, *, stores: bool, past: bool) -> Access:
+    """An access to a cell of scalars of a size, without its constant offset."""
     digits = tuple(digits_of(cell.index, names, size))
     return Access(cell.memory.name, digits, cell.width * size, stores=stores, nontemporal=past)
 
@@ -313,7 +341,7 @@ def digits_of(index: Nat, names: Names, unit: int) -> Iterator[Digit]:
             case ((Var(name=name), 1),):
                 for axis in names.get(name, ()):
                     if axis.trips > 1:
-                        yield replace(axis, stride=axis.stride * factor * unit)
+                        yield Axis(axis.name, axis.trips, axis.stride * factor * unit)
             case ((single, 1),):
                 yield derived(single, names, factor * unit)
             case _:

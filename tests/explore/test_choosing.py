@@ -1,5 +1,7 @@
 """lp.choose: stages are chosen one by one, and their modelled times add up."""
 
+from collections import Counter
+
 import pytest
 
 import liftpy as lp
@@ -70,3 +72,18 @@ def test_partitions_that_begin_badly_are_left(choice, monkeypatch):
     assert stored.milliseconds <= early.unlikely[partition] > 1.5 * early.best.milliseconds
     assert early.considered < choice.considered
     assert early.candidate.key == choice.candidate.key
+
+
+def test_of_families_that_begin_badly_only_a_few_candidates_are_modelled(monkeypatch):
+    model, count = modelled_choice.Chooser.modelled, Counter()
+
+    def counted(chooser, candidate):
+        count[candidate.skeleton.family] += 1
+        return model(chooser, candidate)
+
+    monkeypatch.setattr(modelled_choice.Chooser, "modelled", counted)
+    choice = lp.choose(lp.workload("resnet50/3"), X86)
+    assert choice.unlikely
+    assert all(count[family] <= modelled_choice.PROBED for family in choice.unlikely)
+    assert count[choice.candidate.skeleton.family] > modelled_choice.PROBED
+    assert all(spent > 2 * choice.best.milliseconds for spent in choice.unlikely.values())

@@ -8,7 +8,10 @@ from typer.testing import CliRunner
 import liftpy as lp
 from liftpy.cli.application import application
 from liftpy.errors import ArgumentRefused, StoreRefused
+from liftpy.explore import exploring
+from liftpy.explore.campaign.forms import Spaces
 from liftpy.explore.distributed.workers import Workers
+from liftpy.explore.search import modelled_choice
 from liftpy.opencl.devices import find_device
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.time import modelled
@@ -100,3 +103,38 @@ def test_the_fastest_are_exported_to_be_measured(campaign, tmp_path):
     fastest = sorted((row.time_ns, row.id) for row in campaign.rows)[:3]
     assert {c["id"] for c in manifest["candidates"]} == {id_ for _, id_ in fastest}
     assert "modelled" not in manifest["campaign"]["settings"]
+
+
+def test_a_call_with_the_spaces_of_another_derives_and_chooses_nothing_again(tmp_path, monkeypatch):
+    """A program of several stages, with searches in their spaces, and forms derived in parts."""
+    program = lp.workload("convolution/depthwise/9x8x4x3x1")
+    asked = {"db": tmp_path / "m.db", "device": "profile:xeon-silver-4208", "modelled": True}
+    works = []
+    whole, choose = exploring.whole_space, modelled_choice.Chooser.modelled
+    monkeypatch.setattr(exploring, "whole_space", lambda *a, **k: works.append(a) or whole(*a, **k))
+    monkeypatch.setattr(
+        modelled_choice.Chooser, "modelled", lambda *a: works.append(a) or choose(*a)
+    )
+    spaces = Spaces()
+    first = lp.explore(program, 4, spaces=spaces, **asked)
+    begun = len(works)
+    lp.explore(program, 14, spaces=spaces, **asked)
+    assert len(works) > begun  # the search has reached forms that the first call did not need
+    reached = len(works)
+    modelled = [given[1].key for given in works if isinstance(given[0], modelled_choice.Chooser)]
+    assert len({*modelled}) == len(modelled)
+    third = lp.explore(program, 18, spaces=spaces, **asked)
+    assert len(works) == reached
+    assert [row.id for row in third.rows[:4]] == [row.id for row in first.rows]
+    alone = lp.explore(program, 18, **asked | {"db": tmp_path / "alone.db"})
+    assert [row.id for row in third.rows] == [row.id for row in alone.rows]
+
+
+def test_spaces_that_were_not_used_for_long_are_given_up():
+    spaces = Spaces(most=1)
+    space = lp.space(lp.workload("dot/64"), DEVICE, families=["plain"])
+    assert len(space.every) == 1
+    for name in ("one", "two"):
+        spaces.of(name)["whole"] = space
+    assert spaces.of("two") == {"whole": space}  # the other one is given up when this is asked for
+    assert spaces.of("one") == {}

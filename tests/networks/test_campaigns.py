@@ -7,6 +7,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.errors import NothingMeasured, StoreRefused
+from liftpy.explore import exploring
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.networks.campaigns import campaign_file, explore_network, read_network
 from tests.networks.models import model, node, value
@@ -177,3 +178,19 @@ def test_operations_with_a_program_are_explored_beside_nodes_on_the_host(device,
         x = np.random.default_rng(4).standard_normal((5, 7)).astype(np.float32)
         wanted = x @ w * np.linalg.det(x @ w)
         np.testing.assert_allclose(plan.run([x])["y"], wanted, rtol=1e-4)
+
+
+def test_the_space_of_each_program_is_derived_once_in_all_of_its_turns(
+    network, device, tmp_path, monkeypatch
+):
+    derived, turns, whole = [], [], exploring.whole_space
+
+    def counted(program, limits, **asked):
+        derived.append((program, asked["families"]))
+        return whole(program, limits, **asked)
+
+    monkeypatch.setattr(exploring, "whole_space", counted)
+    network.explore(5, db=tmp_path / "m", device=device, told=turns.append, **SETTINGS)
+    assert len(turns) > len({turn.work.path for turn in turns})
+    assert derived
+    assert len(derived) == len({*derived})

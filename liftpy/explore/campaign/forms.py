@@ -1,10 +1,10 @@
-"""The space of a campaign, derived in parts."""
+"""The space of a campaign, derived in parts; and those of several campaigns that take turns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from liftpy.deadline import Deadline
@@ -22,6 +22,40 @@ DERIVING = "deriving the program's forms"
 
 Families: TypeAlias = tuple[str, ...] | None
 Made: TypeAlias = Callable[[Program], Iterable[Partition]]
+Parts: TypeAlias = dict[str, Space | None]
+"""The parts of a campaign's space that are derived, by name: None for one that does not exist."""
+
+MOST_SKELETONS = 10_000
+"""The most skeletons of kept spaces. One takes 35 to 200 KiB, so these take about a gigabyte."""
+
+
+class Spaces:
+    """The spaces of campaigns that continue in turns in one process, so that each is derived once.
+
+    Spaces that were not used for the longest time are given up while all together have more than
+    `most` skeletons. The space of the last campaign is always kept.
+
+    >>> spaces = Spaces()
+    >>> spaces.of("a campaign") is spaces.of("a campaign")
+    True
+    """
+
+    def __init__(self, most: int = MOST_SKELETONS) -> None:
+        self.most = most
+        self._known: OrderedDict[Hashable, Parts] = OrderedDict()
+
+    def of(self, key: Hashable) -> Parts:
+        """The parts of the space of a campaign with this key, to which its `Forms` adds others."""
+        found = self._known.setdefault(key, {})
+        self._known.move_to_end(key)
+        while len(self._known) > 1 and sum(map(skeletons_in, self._known.values())) > self.most:
+            self._known.popitem(last=False)
+        return found
+
+
+def skeletons_in(parts: Parts) -> int:
+    """The number of skeletons in the parts of a space, which contain one another."""
+    return max((len(space.every) for space in parts.values() if space is not None), default=0)
 
 
 def joined(one: Space, other: Space) -> Space:
@@ -38,7 +72,7 @@ class Forms:
     With `plain_first`, the first candidate is of the family `plain`, and is measured before the
     other families are derived. It requires that the user has no conditions, since these concern the
     whole space. `derive` returns the whole space, `derive_only` that of some families (None: all)
-    and partitions. Forms by F(m, r) have the points of `bank`.
+    and partitions. Forms by F(m, r) have the points of `bank`. `parts` has what was derived before.
     """
 
     plain_first: bool
@@ -46,10 +80,20 @@ class Forms:
     derive_only: Callable[[Families, Made], Space]
     deadline: Deadline
     bank: Bank = USUAL
+    parts: Parts = field(default_factory=dict[str, Space | None])
 
-    @cached_property
+    def _once(self, part: str, derive: Callable[[], Space | None]) -> Space | None:
+        """A part of the space, derived on first use."""
+        if part not in self.parts:
+            self.parts[part] = derive()
+        return self.parts[part]
+
+    @property
     def plain(self) -> Space | None:
         """The space of the family `plain`, if the first candidate is in it."""
+        return self._once("plain", self._plain)
+
+    def _plain(self) -> Space | None:
         if not self.plain_first:
             return None
         with self.deadline.phase(DERIVING):
@@ -61,9 +105,12 @@ class Forms:
         """The space of the first candidate: that of the family `plain`, or the whole."""
         return self.plain or self.whole
 
-    @cached_property
+    @property
     def direct(self) -> Space | None:
         """The space of all families that compute directly; None if that is the whole space."""
+        return self._once("direct", self._direct)
+
+    def _direct(self) -> Space | None:
         plain = self.plain
         if plain is None:
             return None
@@ -73,9 +120,15 @@ class Forms:
             found = self.derive_only(None, as_declared)
             return found if found.possible else None
 
-    @cached_property
+    @property
     def whole(self) -> Space:
         """The space of all families and partitions."""
+        found = self.parts.get("whole")
+        if found is None:
+            found = self.parts["whole"] = self._whole()
+        return found
+
+    def _whole(self) -> Space:
         plain, beginning = self.plain, self.direct
         with self.deadline.phase(DERIVING):
             if plain is None:

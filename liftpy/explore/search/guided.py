@@ -66,7 +66,7 @@ def search(space: Space, seed: int, trials: Sequence[Trial], allows: Allows) -> 
     trend = Trend(space.device)
     begun = 0
     if space.sampler == "uniform" and space.count() > MANY:  # the other one counts nothing
-        best = promising(space)
+        best = space.once(promising)
         if best is not None and allows(best.skeleton, best.point):
             begun = 1
             seen.add(best.key)

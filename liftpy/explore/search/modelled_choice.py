@@ -4,13 +4,15 @@ Time adds up over stages, so each stage is chosen by itself. Of a stage, many dr
 the figures of `cost_model.py`, which are evaluated for all points of a skeleton at once. The first
 ones are modelled (`liftpy.traffic`), which takes as long as lowering them to loops: milliseconds
 for each. From the best one, the search moves to a faster neighbour as long as there is one.
-Partitions are compared by the first few candidates of their stages; those that take much longer
-than the best are not searched further.
+Families and partitions are compared by the first few candidates of their stages; those that take
+much longer than the best are not searched further, and not all of their stages are begun.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -32,12 +34,14 @@ from liftpy.traffic.time import modelled
 DRAWS = 1536  # draws of a stage that are ordered by figures, over all of its skeletons
 FEW = 8  # at least so many of each skeleton
 MODELLED = 12  # of these, how many are modelled
-PROBED = 6  # of these, how many are modelled to compare partitions
+PROBED = 6  # of these, how many are modelled to compare families and partitions
 NEIGHBOURS = 40  # the most neighbours that are modelled for a stage
 FORMS = 6  # the most neighbours of a candidate that are of other skeletons
 GAIN = 0.01  # the least part of the time that a faster neighbour saves
 HOPELESS = 1.5  # a partition is abandoned if some of its stages take this many times the best time
-UNLIKELY = 2.0  # it is not searched if the best of `PROBED` of all stages take this many times it
+UNLIKELY = (
+    2.0  # a form is not searched if the best of `PROBED` of its stages take this many times it
+)
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,8 @@ def least_modelled(space: Space) -> Candidate | None:
     with collection_paused():
         best = families[0]
         if len(families) > 1:
-            best = min(families, key=lambda members: chooser.begun(members).least)
-        return chooser.candidate(chooser.stage(best, constant=False).drawn)
+            best = min(families, key=lambda members: chooser.begun(members, PROBED).least)
+        return chooser.candidate(chooser.stage(best).drawn)
 
 
 def families_of(space: Space) -> dict[str, list[Member]]:
@@ -111,6 +115,16 @@ class Begun:
 
 
 @dataclass
+class Probe:
+    """A family or a partition; nothing of the stages in `left` is modelled yet."""
+
+    key: str
+    members: Sequence[Member]
+    part: Product | None
+    left: list[Sequence[Member]]
+
+
+@dataclass
 class Chooser:
     """The search for the least modelled time in a space."""
 
@@ -126,26 +140,41 @@ class Chooser:
     )
 
     def models(self) -> list[Model]:
-        """The best candidate of each family and of each partition that is not hopeless."""
+        """The best candidate of each family and of each partition that is not hopeless.
+
+        The next stage to be probed is always one of the form with the least time so far. So stages
+        of forms that turn out to be much slower than the best are neither drawn from nor modelled.
+        """
         found: list[Model] = []
-        for family, members in families_of(self.space).items():
-            found.append(self.model([self.stage(members, constant=False)], family))
-        parts = [(p.key, part) for p in self.space.products if p.possible for part in p.summands]
-        probed = ((self.probed(part), key, part) for key, part in parts)
-        for spent, key, part in sorted(probed, key=lambda probe: probe[0]):
-            bound = min((m.milliseconds for m in found), default=float("inf"))
+        bound = math.inf
+        probes = [Probe(name, ms, None, [ms]) for name, ms in families_of(self.space).items()]
+        for whole in self.space.products:
+            for part in whole.summands if whole.possible else ():
+                groups = [group for group, constant in stages_of(part) if not constant]
+                probes.append(Probe(whole.key, part.members, part, groups))
+        waiting = [(0.0, k) for k in range(len(probes))]
+        while waiting:
+            spent, k = heapq.heappop(waiting)
+            probe = probes[k]
             if spent > UNLIKELY * bound:
-                self.unlikely[key] = spent
-                continue
-            stages = self.stages(part, key, HOPELESS * bound)
-            if stages is not None:
-                drawn = part.made([stage.drawn for stage in stages])
-                found.append(self.model(stages, key, drawn))
+                self.unlikely[probe.key] = spent
+            elif probe.left:
+                more = self.begun(probe.left.pop(), PROBED).least
+                heapq.heappush(waiting, (spent + more, k))
+            elif (made := self.searched(probe, bound)) is not None:
+                found.append(made)
+                bound = min(bound, made.milliseconds)
         return found
 
-    def probed(self, part: Product) -> float:
-        """The modelled time of a partition from the first few candidates of each stage."""
-        return sum(self.begun(group).least for group, constant in stages_of(part) if not constant)
+    def searched(self, probe: Probe, bound: float) -> Model | None:
+        """The best of a family or a partition; None if a stage takes longer than a bound allows."""
+        part = probe.part
+        if part is None:
+            return self.model([self.stage(probe.members)], probe.key)
+        stages = self.stages(part, probe.key, HOPELESS * bound)
+        if stages is None:
+            return None
+        return self.model(stages, probe.key, part.made([stage.drawn for stage in stages]))
 
     def model(self, stages: list[StageModel], alike: str, drawn: Drawn | None = None) -> Model:
         """The candidate that these stages make."""
@@ -156,33 +185,41 @@ class Chooser:
         return Model(made, Modelled(kernels, self.hardware), alike)
 
     def stages(self, part: Product, key: str, bound: float) -> list[StageModel] | None:
-        """The best of each stage of a partition; None if some of them take longer than a bound."""
-        made: list[StageModel] = []
-        for group, constant in stages_of(part):
-            made.append(self.stage(group, constant=constant))
-            spent = sum(one.milliseconds for one in made)
-            if spent > bound and len(made) < len(part.groups):
+        """The best of each stage of a partition; None if some of them take longer than a bound.
+
+        The stages that take longest in the candidates that are known are searched first.
+        """
+        groups = [*stages_of(part)]
+        least = [0.0 if packed else self.begun(group, PROBED).least for group, packed in groups]
+        made: dict[int, StageModel] = {}
+        for k in sorted(range(len(groups)), key=lambda k: -least[k]):
+            group, packed = groups[k]
+            made[k] = self.packed(group) if packed else self.stage(group)
+            spent = sum(one.milliseconds for one in made.values())
+            if spent > bound and len(made) < len(groups):
                 self.left[key] = spent
                 return None
-        return made
+        return [made[k] for k in range(len(groups))]
 
-    def stage(self, members: Sequence[Member], *, constant: bool) -> StageModel:
+    def packed(self, members: Sequence[Member]) -> StageModel:
+        """A candidate of a stage of constants, which is computed once, before the runs."""
+        return StageModel(drawn_of(self.ordered(members)[0][1]), None)
+
+    def stage(self, members: Sequence[Member]) -> StageModel:
         """The best of the skeletons of a stage; equal stages are chosen once."""
-        if constant:  # computed once, before the runs
-            return StageModel(drawn_of(self.ordered(members)[0][1]), None)
         key = tuple(map(id, members))
         if key not in self._stages:
             self._stages[key] = self._chosen(members)
         return self._stages[key]
 
-    def begun(self, members: Sequence[Member]) -> Begun:
+    def begun(self, members: Sequence[Member], count: int) -> Begun:
         """A stage whose first few candidates are modelled."""
         key = tuple(map(id, members))
         if key not in self._begun:
-            candidates = varied(self.ordered(members))[:MODELLED]
-            self._begun[key] = Begun(candidates)
-            self.model_all(self._begun[key], candidates[:PROBED])
-        return self._begun[key]
+            self._begun[key] = Begun(varied(self.ordered(members))[:MODELLED])
+        begun = self._begun[key]
+        self.model_all(begun, begun.candidates[:count])
+        return begun
 
     def model_all(self, stage: Begun, candidates: Iterable[tuple[Member, Candidate]]) -> None:
         """Models those candidates of a stage that are not modelled yet."""
@@ -191,8 +228,7 @@ class Chooser:
                 stage.known[candidate.key] = member, self.modelled(candidate)
 
     def _chosen(self, members: Sequence[Member]) -> StageModel:
-        begun = self.begun(members)
-        self.model_all(begun, begun.candidates)
+        begun = self.begun(members, MODELLED)
         best = min(begun.known.values(), key=lambda pair: pair[1].milliseconds)
         most = self.considered + NEIGHBOURS
         while (better := self.better(begun, members, best, most)) is not None:

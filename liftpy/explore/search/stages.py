@@ -176,7 +176,7 @@ class StageSearches:
             counts = tuple(m.count() for m in group) if counted else ()
             key = stage.text, stage.within, counts, systems
             if key not in self.known:
-                space = Space(stage.program, self.space.device, group, sampler=self.space.sampler)
+                space = self.space.of_stage(stage.program, group)
                 seed = subseed(self.seed, stage.text)
                 self.known[key] = self.search_of(space, seed, everything)
             yield StagePlace(stage, group, self.known[key])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from liftpy.constraints.draw import Sampler, first
+from liftpy.constraints.draw import Sampler, points_of
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.explore.space.settings import is_number
@@ -56,13 +56,13 @@ class Member:
 
     @cached_property
     def points(self) -> Points:
-        """The valid sizes, counted on first use."""
-        return Points(self.system)
+        """The valid sizes, counted on first use; equal conditions share them."""
+        return points_of(self.system)
 
-    @cached_property
+    @property
     def possible(self) -> bool:
         """Whether it has points. This looks for one point and counts none."""
-        return first(self.system) is not None
+        return self.points.possible
 
     @property
     def words(self) -> Mapping[str, str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from liftpy.constraints.collect import collect
 from liftpy.constraints.device import Device
@@ -30,6 +30,8 @@ from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.partition import WINOGRAD, Partition
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, repr=False)
 class Space:
@@ -38,7 +40,8 @@ class Space:
     `members` are the skeletons of the program as one stage, `products` its partitions into several
     stages (`liftpy.rewrite.partition`). `asked` has the user's conditions as texts in a normal form
     and order; `wished` has those on sizes. `sampler` is the method that draws candidates, and
-    `left_out` has the forms whose error bounds exceed the user's limit.
+    `left_out` has the forms whose error bounds exceed the user's limit. `kept` has the results of
+    `once`.
 
     >>> squares = lp.parse("def squares(xs: [64]f32) = xs |> map(x => x * x)")
     >>> space = lp.space(squares, "profile:mali-g72", families=["plain"])
@@ -54,6 +57,7 @@ class Space:
     wished: tuple[Wish, ...] = ()
     sampler: Sampler = "uniform"
     left_out: tuple[LeftOut, ...] = ()
+    kept: dict[object, tuple[Space, Any]] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(
@@ -225,6 +229,22 @@ class Space:
     def counts(self) -> dict[str, int]:
         """The number of candidates of each skeleton, and of each partition into stages."""
         return {unit.key: unit.count() for unit in self.units}
+
+    # --- what is kept ---
+
+    def once(self, result: Callable[[Space], T]) -> T:
+        """The result of a function of this space, computed on the first call.
+
+        It is kept for all spaces that are made from this one and have the same skeletons.
+        """
+        key = result, self.program, self.sampler, *map(id, self.units)
+        if key not in self.kept:
+            self.kept[key] = self, result(self)  # this space keeps its units
+        return self.kept[key][1]
+
+    def of_stage(self, program: Program, group: tuple[Member, ...]) -> Space:
+        """The space of a stage, whose skeletons are a group of this space."""
+        return Space(program, self.device, group, sampler=self.sampler, kept=self.kept)
 
     # --- drawing ----------------------------------------------------------------------------------
 
