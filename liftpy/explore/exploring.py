@@ -103,9 +103,9 @@ def space_of(  # noqa: PLR0913  one argument per setting
     sizes, such as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
     `{"pad": "copy", "kappa": [8, 16]}`. Families that `settings` name are in the space, even if
     they do not suit the device, and so are forms with the points that they name, and reads through
-    images if they name `images`. `storage` has
-    types in which values may be stored (`lp.with_storage`). Raises TypeRefused for a program
-    without kernels, TransformRefused for points that make no F(m, r).
+    images if they name `images`. `storage` has types in which values may be stored
+    (`lp.with_storage`). Raises TypeRefused for a program without kernels, TransformRefused for
+    points that make no F(m, r).
     """
     program = closed(with_storage(program, storage or {}), sizes)
     target = device if isinstance(device, Device) else find_device(device)
