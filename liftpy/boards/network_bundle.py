@@ -34,15 +34,16 @@ from liftpy.networks.graph import Tensor
 from liftpy.networks.layout import Layout
 from liftpy.networks.plan import Plan, stored
 from liftpy.networks.schedule import Allocate, Pack, Release, Schedule, Upload, schedule_of
+from liftpy.opencl.images import texel_bytes
 from liftpy.opencl.kernel import Launch, Module, Phase
 from liftpy.opencl.resident import Place
 from liftpy.opencl.runtimes import libraries
 from liftpy.opencl.session import BUILD_OPTIONS
 
-FORMAT = "liftpy-network 1"
+FORMAT = "liftpy-network 2"
 
 OWN = Path(__file__).with_name("network_host")
-SHARED = ("clock", "device", "judge", "limits", "lines", "opencl", "sha256", "text")
+SHARED = ("clock", "device", "image", "judge", "limits", "lines", "opencl", "sha256", "text")
 """The files that `network` shares with the program `board`."""
 
 HOST_OF_NETWORK = sorted(
@@ -269,11 +270,14 @@ class _Steps:
     ) -> Iterator[str]:
         for launch in module.launches:
             if launch.phase == phase:
-                yield f"{word} {self._programs[module.source]} {self._words(launch, places)}"
+                words = self._words(module, launch, places)
+                yield f"{word} {self._programs[module.source]} {words}"
 
-    def _words(self, launch: Launch, places: Mapping[str, Place]) -> str:
-        own = [places[name] for name in launch.arguments]
-        given = [n for p in own for n in (self._memories[p.memory], p.offset, p.bytes)]
+    def _words(self, module: Module, launch: Launch, places: Mapping[str, Place]) -> str:
+        own = [(places[n], texel_bytes(module, launch, n)) for n in launch.arguments]
+        given = [
+            n for p, texel in own for n in (self._memories[p.memory], p.offset, p.bytes, texel)
+        ]
         return " ".join([range_words(launch), *map(str, given)])
 
 

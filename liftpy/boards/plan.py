@@ -34,13 +34,15 @@ from liftpy.explore.measure.samples import (
 from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.types import SCALARS, STORAGE
 from liftpy.opencl.arguments import DTYPES, POISON, overwritten, touched_buffers
+from liftpy.opencl.images import texel_bytes
 from liftpy.opencl.kernel import Launch, Module, flat
 from liftpy.opencl.session import BUILD_OPTIONS, extension_options
 
-FORMAT = "liftpy-plan 4"
+FORMAT = "liftpy-plan 5"
 """The program `board` also reads version 1, which has no reference kernel, and version 2, which has
 no build options for devices with an extension (`optional`). In version 3, these lines did not name
-the version of OpenCL that they need; `board` refuses a plan of version 3 that has such lines."""
+the version of OpenCL that they need; `board` refuses a plan of version 3 that has such lines.
+Version 4 has no images."""
 
 REFERENCE = f"kernels/{MODULE.name}.cl"
 """The file of the kernel by which a disturbed board is recognised (measure/reference.py)."""
@@ -183,11 +185,15 @@ def _module(module: Module) -> Iterator[str]:
         phase = phases[b.name in prepare, b.name in run]
         number = f" {inputs[b.name]}" if b.name in inputs else ""
         yield f"buffer {b.name} {b.role} {b.scalar} {b.bytes} {b.slot} {phase} {state}{number}"
-    yield from map(_launch, module.launches)
+    for launch in module.launches:
+        given = " ".join(_argument(module, launch, name) for name in launch.arguments)
+        yield f"launch {launch.phase} {range_words(launch)} {given}"
 
 
-def _launch(launch: Launch) -> str:
-    return f"launch {launch.phase} {range_words(launch)} {' '.join(launch.arguments)}"
+def _argument(module: Module, launch: Launch, name: str) -> str:
+    """A buffer; if it is passed as an image, with the bytes of a texel."""
+    texel = texel_bytes(module, launch, name)
+    return f"{name}@{texel}" if texel else name
 
 
 def range_words(launch: Launch) -> str:

@@ -51,6 +51,7 @@ class DeviceFields(_Strict):
     ordinal: Annotated[int, Field(ge=0, le=1000)] = 0
     extensions: Annotated[list[Word], Field(max_length=1000)] = []
     private_memory: Positive = 1
+    image_texels: Natural = 0
     profile: Annotated[str, StringConstraints(max_length=0)] = ""
     fingerprint: Id | None = None
 

@@ -17,6 +17,7 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.walk import every_part
 from liftpy.primitives import (
+    AsImage,
     ExclusiveScanSeq,
     IterateSeq,
     MapGlb,
@@ -69,6 +70,7 @@ PRIVATE = "private memory"
 CODE = "code size"
 LARGEST = "device largest buffer"
 TOTAL = "device global memory"
+IMAGES = "device images"
 
 FORMS: dict[type[Primitive], Asks | Silent] = {
     MapSeq: Silent("a loop may take any number of steps, and holds no memory"),
@@ -93,6 +95,7 @@ FORMS: dict[type[Primitive], Asks | Silent] = {
     ToLocal: Asks((LOCAL,)),
     ToLocalPadded: Asks((LOCAL,)),
     ToPrivate: Asks((PRIVATE, CODE)),
+    AsImage: Asks((IMAGES,)),
 }
 """What each lowered form requires of the device it runs on."""
 
@@ -118,6 +121,7 @@ DEVICE: dict[str, Asks | Silent] = {
     "local_memory": Asks((LOCAL,)),
     "largest_buffer": Asks((LARGEST,)),
     "global_memory": Asks((TOTAL,)),
+    "image_texels": Asks((IMAGES,)),
 }
 """What each fact of a device requires of a program's sizes."""
 

@@ -19,7 +19,7 @@ from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.errors import InternalError
 from liftpy.ir.by_identity import by_identity
 from liftpy.ir.call import FunCall
-from liftpy.ir.constraint import Constraint, at_most
+from liftpy.ir.constraint import Constraint, at_most, divides
 from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ONE, ZERO, Extreme, Nat, product
@@ -54,6 +54,7 @@ from liftpy.primitives import (
     ToLocal,
     ToPrivate,
 )
+from liftpy.primitives.lowered import TEXEL
 from liftpy.primitives.map import array_of
 from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import Skeleton
@@ -224,7 +225,7 @@ def asked_by_device(cut: Chain, device: Device, ranges: Mapping[str, Nat]) -> It
     """What a device requires of the kernels' launches and of each buffer."""
     written = {kernel.writes for kernel in cut.kernels}
     for kernel in cut.kernels:
-        given = [size_bytes(p.type).names() for p in kernel.reads if p in written]
+        given = (size_bytes(p.type).names() for p in kernel.reads if p in written)
         names = frozenset[str]().union(*given)
         foreign = names - sizes_of(kernel.body) if names else names
         yield from asked_of_launch(kernel, device, ranges, foreign)
@@ -233,6 +234,10 @@ def asked_by_device(cut: Chain, device: Device, ranges: Mapping[str, Nat]) -> It
             name = "".join([buffer.param.name, *(f".{k}" for k in part.path)])
             who = f"device largest buffer: {buffer.role} {name}"
             yield at_most(size_bytes(part.type), device.largest_buffer), who
+            if any(buffer.param in kernel.images for kernel in cut.kernels):
+                who = f"device images: {buffer.role} {name}"
+                yield divides(TEXEL, product(part.shape)), who
+                yield at_most(product(part.shape), TEXEL * device.image_texels), who
 
 
 def asked_by_buffers(cut: Chain, device: Device, around: Around) -> Asked:

@@ -33,7 +33,9 @@ class Device:
     All sizes are in bytes. `opencl_c` is the version of OpenCL C that its driver compiles,
     `vector_width` the number of f32 lanes of its vectors, `max_work_item_sizes` the largest
     work-group in each dimension, `extensions` those of `KNOWN_EXTENSIONS` that it has, and
-    `private_memory` what a work-item may hold before it is assumed to spill.
+    `private_memory` what a work-item may hold before it is assumed to spill. `image_texels` is the
+    number of texels of the largest image of a buffer (`CL_DEVICE_IMAGE_MAX_BUFFER_SIZE`); it is 0
+    if the device has no images, or if its limit is not known.
     `ordinal` distinguishes devices that are equal in all else: it is 1 for the second of two cards
     of one model, and so on. `profile` is the name of the file with the limits, if the device is not
     attached (liftpy/constraints/profile.py).
@@ -56,6 +58,7 @@ class Device:
     extensions: tuple[str, ...] = tuple(EXTENSIONS.values())
     private_memory: int = PRIVATE_LIMIT
     profile: str = ""
+    image_texels: int = 0
 
     @property
     def fingerprint(self) -> str:
@@ -122,8 +125,9 @@ LIMITS = (
     "largest_buffer",
     "global_memory",
     "private_memory",
+    "image_texels",
 )
-"""The limits of a device that are one number each, in bytes or work-items."""
+"""The limits of a device that are one number each, in bytes, work-items or texels."""
 
 
 def meet(devices: Sequence[Device]) -> Device:

@@ -55,6 +55,9 @@ LIMITS = (*NUMBERS, SIZES, EXTENSIONS)
 So is each figure of the hardware (`FIGURES`), all of which are optional.
 """
 
+OPTIONAL = ("image_texels",)
+"""The limits that a profile may leave out: without them, the device has no images."""
+
 ASSUMED = "assumed"
 """The beginning of the source of a limit that no document states."""
 
@@ -143,12 +146,13 @@ def read(text: str, name: str) -> Profile:
         raise source.refusal(SyntaxRefused, what, Span(0, 1), why) from error
     for at, what, why in problems(source, data):
         raise source.refusal(SyntaxRefused, f"the profile {name}: {what}", at, why)
-    limits = {key: data[key]["value"] for key in LIMITS}
+    stated = (*LIMITS, *(key for key in OPTIONAL if key in data))
+    limits = {key: data[key]["value"] for key in stated}
     limits |= {key: tuple(limits[key]) for key in (SIZES, EXTENSIONS)}
     texts = {key: data[key] for key in TEXTS}
     device = Device(platform="profile", driver_version="", profile=name, **texts, **limits)
     figures = {key: data[key]["value"] for key in FIGURES if key in data}
-    sources = {k: data[k]["source"] for k in (*LIMITS, *figures)}
+    sources = {k: data[k]["source"] for k in (*stated, *figures)}
     return Profile(name, device, sources, figures, tuple(data.get(SIMILAR, ())))
 
 
@@ -171,8 +175,8 @@ def located(source: Source, message: str) -> tuple[str, Span]:
 def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what is wrong with a profile: where, what, and how to fix it."""
     for key in data:
-        if key not in (*TEXTS, SIMILAR, *LIMITS, *FIGURES):
-            near = difflib.get_close_matches(key, (*TEXTS, *LIMITS, *FIGURES), n=1)
+        if key not in (*TEXTS, SIMILAR, *LIMITS, *OPTIONAL, *FIGURES):
+            near = difflib.get_close_matches(key, (*TEXTS, *LIMITS, *OPTIONAL, *FIGURES), n=1)
             hint = f"did you mean `{near[0]}`?" if near else f"known limits: {', '.join(LIMITS)}"
             yield place_of(source, key), f"no limit is named `{key}`", hint
     for key in TEXTS:
@@ -193,7 +197,7 @@ def problems(source: Source, data: Mapping[str, Any]) -> Iterator[Problem]:
         else:
             yield from problems_of_limit(source, key, data[key])
     figures = [key for key in FIGURES if key in data]
-    for key in figures:
+    for key in (*(key for key in OPTIONAL if key in data), *figures):
         yield from problems_of_limit(source, key, data[key])
     yield from problems_of_caches(source, data, [key for key in EACH_CACHE if key in figures])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import FIGURES
-from liftpy.constraints.profile import LIMITS, SIMILAR, TEXTS, Profile, read
+from liftpy.constraints.profile import LIMITS, OPTIONAL, SIMILAR, TEXTS, Profile, read
 
 
 def text_of(profile: Profile, remarks: Sequence[str] = ()) -> str:
@@ -25,10 +25,11 @@ def text_of(profile: Profile, remarks: Sequence[str] = ()) -> str:
     """
     device = profile.device
     values = {key: getattr(device, key) for key in LIMITS} | dict(profile.figures)
+    values |= {key: limit for key in OPTIONAL if (limit := getattr(device, key))}
     lines = [f"# {remark}".rstrip() for remark in remarks]
     lines += ["", *(f"{key} = {toml(getattr(device, key))}" for key in TEXTS)]
     lines += [f"{SIMILAR} = {toml(profile.similar)}"] if profile.similar else []
-    for key in (*LIMITS, *FIGURES):
+    for key in (*LIMITS, *OPTIONAL, *FIGURES):
         if key in values:
             lines += ["", f"[{key}]", f"value = {toml(values[key])}"]
             lines.append(f"source = {toml(profile.sources[key])}")
@@ -60,5 +61,6 @@ def reported(
     by_driver = f"reported by the driver {device.driver_version} on {day}"
     assumed = "assumed: no driver reports it; liftpy's bound for any device"
     said = {key: assumed if key == "private_memory" else by_driver for key in LIMITS}
+    said |= {key: by_driver for key in OPTIONAL if getattr(device, key)}
     said |= {key: f"{source} on {day}" for key, source in sources.items()}
     return Profile(device.name, device, said, figures)

@@ -53,7 +53,7 @@ from liftpy.explore.space.plainest import PLAIN, begun_with, each_once, plainest
 from liftpy.explore.space.precision import within_error
 from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
-from liftpy.explore.space.units import families_for, families_in
+from liftpy.explore.space.units import families_for, families_in, images_suit
 from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.opencl.devices import find_device
@@ -93,7 +93,7 @@ def space_of(  # noqa: PLR0913  one argument per setting
     >>> squares = lp.parse("def squares(xs: [64]f32) = xs |> map(x => x * x)")
     >>> space = lp.space(squares, "profile:mali-g72", families=["tiled"], where=["tile0 <= 8"])
     >>> space.count()
-    56
+    96
 
     `families` restricts the families, `memory_limit` the peak of candidates, in bytes. Forms by
     F(m, r), and with narrower storage, are left out if their error bound, relative to the largest
@@ -102,9 +102,10 @@ def space_of(  # noqa: PLR0913  one argument per setting
     as many (docs/commands.md). `sizes` gives numbers for open sizes. `where` has conditions on
     sizes, such as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
     `{"pad": "copy", "kappa": [8, 16]}`. Families that `settings` name are in the space, even if
-    they do not suit the device, and so are forms with the points that they name. `storage` has
-    types in which values may be stored (`lp.with_storage`). Raises TypeRefused for a program
-    without kernels, TransformRefused for points that make no F(m, r).
+    they do not suit the device, and so are forms with the points that they name, and reads through
+    images if they name `images`. `storage` has types in which values may be stored
+    (`lp.with_storage`). Raises TypeRefused for a program without kernels, TransformRefused for
+    points that make no F(m, r).
     """
     program = closed(with_storage(program, storage or {}), sizes)
     target = device if isinstance(device, Device) else find_device(device)
@@ -123,6 +124,7 @@ def space_of(  # noqa: PLR0913  one argument per setting
         max_error=max_error,
         fixed=None if where else fixed,  # a condition may name a size of any skeleton
         made=with_points(partitions, bank),
+        images=images_suit(target, chosen),
     )
     if families:
         space = _of_families(derive, families, where, fixed or {})
@@ -166,10 +168,11 @@ def whole_space(
     max_error: float | None = None,
     fixed: Fixed | None = None,
     made: Callable[[Program], Iterable[Partition]] = partitions,
+    images: bool | None = None,
 ) -> Space:
     """The space of a program on a device; raises TypeRefused for a program without kernels.
 
-    `made` returns the partitions to derive; the default is all of them.
+    `made` returns the partitions to derive; the default is all of them. `images` as in `units_of`.
     """
     with collection_paused():
         space = Space.whole(
@@ -180,6 +183,7 @@ def whole_space(
             max_error=max_error,
             fixed=fixed,
             made=made,
+            images=images,
         )
     for unit in space.units:
         least = unit.without_sizes()

@@ -18,12 +18,22 @@ from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ZERO, Nat, nat
 from liftpy.ir.primitive import function_of
-from liftpy.ir.types import ArrayType, Type, size_bytes
+from liftpy.ir.types import ArrayType, Type, components, size_bytes
 from liftpy.ir.walk import bound_names, children, every_part, has_call, lambda_of, with_child
 from liftpy.kernels.launch import Demand, check_in_place, demand
-from liftpy.primitives import Drop, IterateSeq, Join, ReduceInPlace, Take, ToGlobal, ToStreamed
+from liftpy.primitives import (
+    AsImage,
+    Drop,
+    IterateSeq,
+    Join,
+    ReduceInPlace,
+    Take,
+    ToGlobal,
+    ToStreamed,
+)
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.levels import has_levels
+from liftpy.primitives.lowered import TEXEL_SCALARS
 from liftpy.primitives.work import computes
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
@@ -37,8 +47,9 @@ class Kernel:
     """One kernel: the buffer it writes, the expression it computes, the other buffers it reads.
 
     A kernel that `updates` reads the buffer that it writes: for each element, the element itself.
-    `scratch` lists the values that a work-item holds in global memory, each with its buffer. The
-    buffer has an element for each work-item; dimension 0 varies fastest.
+    It reads `images`, some of these buffers, through images. `scratch` lists the values that a
+    work-item holds in global memory, each with its buffer. The buffer has an element for each
+    work-item; dimension 0 varies fastest.
     """
 
     name: str
@@ -48,6 +59,7 @@ class Kernel:
     phase: Phase
     demand: Demand
     scratch: tuple[tuple[FunCall, Param], ...] = ()
+    images: frozenset[Param] = frozenset()
 
     @property
     def updates(self) -> bool:
@@ -150,8 +162,39 @@ def chain(program: LoweredProgram, result: str = "output") -> Chain:
         asked = demand(body)
         scratch = tuple((e, cutter.for_each(e.type, asked.items)) for e in asked.scratch)
         name = f"k{number}_{out.name}"
-        kernels.append(Kernel(name, body, reads, out, phases[out], asked, scratch))
+        images = images_of(body, frozenset(reads))
+        kernels.append(Kernel(name, body, reads, out, phases[out], asked, scratch, images))
     return Chain(tuple(kernels), tuple(_buffers(program, kernels, results)), made, cutter.lets)
+
+
+def images_of(body: Expr, reads: frozenset[Param]) -> frozenset[Param]:
+    """The buffers that a kernel's body reads through images.
+
+    Raises TypeRefused if `asImage` is applied to anything but buffers that the kernel only reads,
+    or if their scalars are of a type without texels.
+    """
+    found: set[Param] = set()
+    for part in every_part(body) if has_call(body, AsImage) else ():
+        if not (isinstance(part, FunCall) and isinstance(part.fun, AsImage)):
+            continue
+        (array,) = part.args
+        if not array.free or not array.free <= reads or computes(array):
+            raise TypeRefused(
+                f"{AsImage.name} needs an array in a buffer that its kernel only reads, and got "
+                f"one of type {array.type} that is computed, or that depends on a variable of a "
+                "function: apply it to a parameter of the program, or to the result of toGlobal "
+                "outside of all parallel maps"
+            )
+        for param in array.free:
+            for component in components(param.type):
+                if component.scalar not in TEXEL_SCALARS:
+                    raise TypeRefused(
+                        f"{AsImage.name} cannot read {param.name}, of {component.scalar}: texels "
+                        f"are of {' or '.join(map(str, TEXEL_SCALARS))}. Leave out "
+                        f"{AsImage.name}, or convert the array and store the result with toGlobal"
+                    )
+        found |= array.free
+    return frozenset(found)
 
 
 MOST_STEPS = 1000

@@ -79,5 +79,5 @@ def is_invariant(value: Value) -> bool:
 def is_constant(value: Value) -> bool:
     """Whether a value reads nothing that the kernel writes."""
     if isinstance(value, Cell):
-        return value.memory.space == "global" and not value.memory.writable
+        return value.memory.stable
     return all(map(is_constant, value.parts))

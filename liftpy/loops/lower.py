@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from liftpy.errors import TypeRefused
 from liftpy.ir.nat import Nat, var
 from liftpy.ir.types import ScalarType
 from liftpy.kernels.chain import Kernel
@@ -12,8 +13,9 @@ from liftpy.loops.nest import Nest
 from liftpy.loops.stepping import memories_of
 from liftpy.loops.tree import Block
 from liftpy.loops.updates import at_once, check_own
+from liftpy.primitives.lowered import TEXEL, AsImage
 from liftpy.views.access import Allocate, memory_view
-from liftpy.views.terms import Memory
+from liftpy.views.terms import Memory, Space
 
 Sizes = tuple[int, int, int]
 
@@ -22,13 +24,13 @@ Sizes = tuple[int, int, int]
 class LoopKernel:
     """A kernel in the loop IR: its statements, memories and ids.
 
-    `buffers` are its memories in global memory: those that it reads, the one that it writes, and
-    its scratch. `locals` are the memories of a work-group. `ids` are the names of the ids that it
-    uses: `gid0` is the global id in dimension 0, `wid0` the id of the work-group, `lid0` the id in
-    the work-group, `sgid0` the id of the subgroup in the work-group, and `slid0` the id in the
-    subgroup, in the order that the device chooses. If the kernel is `rolled`, counters of loops may
-    index private memory. `regular` has the counters of the loops over registers that stand for
-    their iterations (`loops.regular`).
+    `buffers` are its memories in global memory: those that it reads, some of them as images, the
+    one that it writes, and its scratch. `locals` are the memories of a work-group. `ids` are the
+    names of the ids that it uses: `gid0` is the global id in dimension 0, `wid0` the id of the
+    work-group, `lid0` the id in the work-group, `sgid0` the id of the subgroup in the work-group,
+    and `slid0` the id in the subgroup, in the order that the device chooses. If the kernel is
+    `rolled`, counters of loops may index private memory. `regular` has the counters of the loops
+    over registers that stand for their iterations (`loops.regular`).
     """
 
     kernel: Kernel
@@ -70,16 +72,25 @@ def lowered(kernel: Kernel, names: dict[str, str]) -> tuple[LoopKernel, Nest]:
     emitter = Emitter(kernel, global_size, local_size)
     buffers: list[Memory] = []
 
-    def place(*, writable: bool) -> Allocate:
+    def place(*, writable: bool, space: Space = "global") -> Allocate:
         def allocate(name: str, scalar: ScalarType, length: int) -> Memory:
-            memory = Memory(name, "global", scalar, length, writable)
+            if space == "image" and length % TEXEL:
+                raise TypeRefused(
+                    f"{AsImage.name} cannot read {name}, an array of {length} {scalar}: an image "
+                    f"has whole texels, so {TEXEL} must divide the number of its scalars. Pad the "
+                    f"array, or leave out {AsImage.name}"
+                )
+            memory = Memory(name, space, scalar, length, writable)
             buffers.append(memory)
             return memory
 
         return allocate
 
-    reads = place(writable=False)
-    env: Env = {p: memory_view(names[p.name], p.type, reads) for p in kernel.reads}
+    reads, texels = place(writable=False), place(writable=False, space="image")
+    env: Env = {
+        p: memory_view(names[p.name], p.type, texels if p in kernel.images else reads)
+        for p in kernel.reads
+    }
     dest = memory_view(names[kernel.writes.name], kernel.writes.type, place(writable=True))
     if kernel.updates:
         env[kernel.writes] = at_once(emitter, dest)

@@ -47,6 +47,7 @@ from liftpy.loops.tree import (
     SubgroupReduce,
     SubgroupsReduce,
     VectorSlice,
+    is_in_texels,
 )
 from liftpy.loops.tree import Value as Code
 from liftpy.primitives.vector import LANES_OF_A_DOT
@@ -149,6 +150,13 @@ class Reading:
         memory = old(place.snapshot, place.memory) if place.snapshot in self.taken else place.memory
         return Cell(memory, place.index, width)
 
+    def adjacent(self, place: Load, width: int) -> Code:
+        """Adjacent elements: one cell, or single elements if they are not whole texels."""
+        cell = self.cell(place, width)
+        if cell.memory.space != "image" or is_in_texels(cell):
+            return cell
+        return Pack(tuple(Cell(cell.memory, cell.index + k) for k in range(width)))
+
     def scalar(self, term: Term) -> Code:
         """A scalar term."""
         match term:
@@ -205,8 +213,8 @@ class Reading:
 
     def loaded(self, start: Load, width: int) -> Code:
         """Adjacent elements, in a variable if the kernel only reads their memory."""
-        cell = self.cell(start, width)
-        return self.named((start, width), lambda: cell) if start.stable else cell
+        read = self.adjacent(start, width)
+        return self.named((start, width), lambda: read) if start.stable else read
 
     # --- vectors ---
 
@@ -264,7 +272,7 @@ class Reading:
             return None
         first, tests = found
         needed = All(tuple(ends | dict.fromkeys(tests)))
-        return needed, self.cell(Load(term.memory, first), width)
+        return needed, self.adjacent(Load(term.memory, first), width)
 
     def vector_unconditional(self, term: Term, lane: str, width: int) -> Code:
         """A vector behind a condition: one choice if all lanes share it, else lane by lane."""
@@ -282,7 +290,7 @@ class Reading:
         if isinstance(term, Load) and term.memory.space != "private":
             start = self.start(term.index, lane, width)
             if start is not None:
-                return self.cell(Load(term.memory, start), width)
+                return self.adjacent(Load(term.memory, start), width)
         return self.lanes_behind(term, lane, width)
 
     def lanes_behind(self, term: Term, lane: str, width: int) -> Pack:

@@ -60,7 +60,8 @@ def show_kernel(code: LoopKernel) -> str:
 
 def declared(memory: Memory) -> str:
     """A memory with its type."""
-    return f"{memory.name}: [{memory.length}]{memory.scalar}"
+    kind = "image " if memory.space == "image" else ""
+    return f"{kind}{memory.name}: [{memory.length}]{memory.scalar}"
 
 
 def lines_of(block: Block, pad: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import ClassVar, TypeAlias
 from liftpy.ir.lazy import lazy
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import F32, I32, ScalarType
+from liftpy.primitives.lowered import TEXEL
 from liftpy.views.terms import Memory
 
 SUBGROUP_ID, SUBGROUP_LOCAL_ID = SUBGROUP_IDS = "sgid0", "slid0"
@@ -79,7 +80,8 @@ class VectorSlice:
 class Cell:
     """`width` adjacent scalars of a memory: what is loaded, or where something is stored.
 
-    The index of a private memory is a number, because private memory has no addresses.
+    The index of a private memory is a number, because private memory has no addresses. Of an image,
+    a cell is one scalar, or a number of whole texels.
     """
 
     memory: Memory
@@ -91,6 +93,11 @@ class Cell:
     def type(self) -> ScalarType:
         """The scalar type."""
         return self.memory.scalar
+
+
+def is_in_texels(cell: Cell) -> bool:
+    """Whether a cell of an image is one scalar, or whole texels at any value of its index."""
+    return cell.width == 1 or not (cell.width % TEXEL or cell.index % TEXEL != 0)
 
 
 @dataclass(frozen=True, slots=True)

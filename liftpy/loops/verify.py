@@ -6,8 +6,9 @@
   that it may have.
 - *Types.* Operands have the types that their operator takes, and all have the same number of lanes,
   or one lane that applies to all; a stored value has the type and the lanes of its place.
-- *Memory spaces.* Only writable memory is stored to. Global memory is the kernel's buffers, local
-  memory the work-group's; private memory is indexed by numbers within its length (except in a
+- *Memory spaces.* Only writable memory is stored to, and an image is not writable. Global memory
+  and images are the kernel's buffers, local memory is the work-group's. A cell of an image is one
+  scalar or whole texels; private memory is indexed by numbers within its length (except in a
   kernel with loops that are still `rolled`).
 - *Barriers* are where every work-item of a group reaches them: in no branch, and in no loop whose
   iterations are divided unevenly among the work-items. So are the folds of subgroups, each of which
@@ -49,10 +50,12 @@ from liftpy.loops.tree import (
     SubgroupsReduce,
     Value,
     VectorSlice,
+    is_in_texels,
     values_in,
 )
 from liftpy.primitives.subgroups import SUBGROUP_OPERATORS, SUBGROUP_TYPES
 from liftpy.primitives.vector import LANES_OF_A_DOT
+from liftpy.views.terms import Memory
 
 WIDTHS = frozenset({1, 2, 3, 4, 8, 16})
 
@@ -82,11 +85,17 @@ def verify(code: LoopKernel, after: str = "lowering") -> None:
 def _faults(code: LoopKernel) -> Iterator[str]:
     """What is wrong in a kernel."""
     names = [m.name for m in (*code.buffers, *code.locals)]
+    yield from (f"the image {m.name} is writable" for m in images_in(code) if m.writable)
     for name in names:
         if names.count(name) > 1:
             yield f"two memories are called {name}"
     ids = {name: (0, count - 1) for name, count in code.ranges.items()}
     yield from _of_block(code.block, KernelPoint(code, ids))
+
+
+def images_in(code: LoopKernel) -> Iterator[Memory]:
+    """The images of a kernel."""
+    return (m for m in code.buffers if m.space == "image")
 
 
 def _of_block(block: Block, scope: KernelPoint) -> Iterator[str]:
@@ -252,6 +261,8 @@ def _of_cell(cell: Cell, scope: KernelPoint) -> Iterator[str]:
     yield from _of_index(cell.index, scope)
     if cell.width not in WIDTHS:
         yield f"{cell.width} lanes of {memory.name}"
+    if memory.space == "image" and not is_in_texels(cell):
+        yield f"{cell.width} scalars of the image {memory.name} at {cell.index}, in parts of texels"
     if memory.space == "private":
         first = cell.index.constant
         if first is None and code.rolled:
@@ -260,7 +271,7 @@ def _of_cell(cell: Cell, scope: KernelPoint) -> Iterator[str]:
             yield f"{memory.name}, which has {memory.length} registers, at {cell.index}"
     elif memory.space == "local" and memory not in code.locals:
         yield f"{memory.name} is no local memory of the kernel"
-    elif memory.space == "global" and memory not in code.buffers:
+    elif memory.space in {"global", "image"} and memory not in code.buffers:
         yield f"{memory.name} is no buffer of the kernel"
 
 

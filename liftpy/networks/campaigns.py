@@ -349,7 +349,8 @@ def explore_network(  # noqa: PLR0913  one argument per setting
         raise NothingMeasured(f"{graph.name} has no operation with a program to explore")
     began = time.monotonic() if began is None else began
     deadline = Deadline.after(time_limit, began)
-    own = {**settings, "seed": seed, "device": target}
+    # Tensors are parts of one buffer, of which not every driver makes images.
+    own = {**settings, "seed": seed, "device": replace(target, image_texels=0)}
     kept = Spaces() if spaces is None else spaces
     exploring = Exploring(works, samples, deadline, own, again, view, told, kept)
     stopped = exploring.run()

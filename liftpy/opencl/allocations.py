@@ -1,7 +1,8 @@
 """The device memory of a loaded module: a buffer for each slot, separate or in a room.
 
-In checked runs each buffer lies between guard zones (liftpy/opencl/guards.py). The compiler decides
-which buffers share a slot (liftpy/opencl/memory.py).
+In checked runs each buffer lies between guard zones (liftpy/opencl/guards.py). A buffer that
+kernels read through an image is separate and has none: PoCL makes no image of a part of a buffer.
+The compiler decides which buffers share a slot (liftpy/opencl/memory.py).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from liftpy.opencl import guards
 from liftpy.opencl.driver import OpenDevice, cl, refusal
+from liftpy.opencl.images import imaged
 from liftpy.opencl.kernel import Buffer, Module
 
 PAGE = 4096
@@ -72,6 +74,7 @@ class Allocations:
         self._alignment = on.alignment
         self._module = module
         self._sizes = module.slots()
+        self._alone = {buffer.slot for buffer in imaged(module)}  # not part of another buffer
         self._live: dict[str, cl.Buffer] = {}
         self._zones: dict[str, tuple[cl.Buffer, int, int]] = {}  # buffer, start, bytes of a zone
         self._room = room
@@ -124,6 +127,8 @@ class Allocations:
 
     def _allocate(self, slot: str, size: int) -> cl.Buffer:
         """Allocate device memory; if guarded, the middle of a larger piece, with zones around."""
+        if slot in self._alone:
+            return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size=size)
         zone = self._zone(size) if self.guarded else 0
         whole, start = self._piece(size + 2 * zone)
         if zone:
@@ -141,7 +146,8 @@ class Allocations:
         """A buffer, and the offset from which `size` bytes are free in it."""
         if self._room is not None and not self._asked:
             self._asked = True
-            whole = sum(self._stride(n + 2 * self._zone(n)) for n in self._sizes.values())
+            sizes = (size for slot, size in self._sizes.items() if slot not in self._alone)
+            whole = sum(self._stride(n + 2 * self._zone(n)) for n in sizes)
             self._given = self._room.take(whole)
         if self._given is None:
             return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size=size), 0

@@ -171,6 +171,7 @@ def _describe(platform: cl.Platform, handle: cl.Device) -> Device:
         largest_buffer=handle.max_mem_alloc_size,
         global_memory=handle.global_mem_size,
         vector_width=handle.native_vector_width_float,  # preferred is 1 if the driver vectorizes
+        image_texels=handle.image_max_buffer_size if handle.image_support else 0,
         extensions=tuple(e for e in KNOWN_EXTENSIONS if e in handle.extensions.split()),
     )
 

@@ -32,6 +32,7 @@ from liftpy.opencl.printer import Printer, whole_type
 from liftpy.opencl.scalars import division_helpers, dot_helpers, fetch_helpers, stream_helpers
 from liftpy.opencl.storage import element_c, storage_helpers, units
 from liftpy.opencl.subgroups import SUBGROUP_IDS, subgroup_helpers
+from liftpy.opencl.texels import image_parameter, texel_helpers
 from liftpy.primitives import MapSeqUnroll, ReduceSeqUnroll
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.views.access import part_name
@@ -42,13 +43,13 @@ true false asm typeof auto break case char const continue default do double else
 for goto if int long
 register return short signed sizeof static struct switch typedef union unsigned void volatile while
 inline restrict bool half kernel global local private constant read_only write_only read_write
-image2d_t image3d_t sampler_t event_t size_t ptrdiff_t uchar ushort uint ulong get_global_id
-get_local_id get_group_id barrier select fma mad min max abs
+image1d_buffer_t image2d_t image3d_t sampler_t event_t size_t ptrdiff_t uchar ushort uint ulong
+get_global_id get_local_id get_group_id barrier select fma mad min max abs
 """
 #: Names that no buffer may have: those that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(
     r"(v|i|acc|p|l|old|gid|wid|lid|sgid|slid|k)\d+\w*|lanes"
-    r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_|fetch_)\w*"
+    r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_|fetch_|element_of_|read_image)\w*"
     r"|(read|stored|load|store)_\w+_\d+|(arm_)?dot(_[iu]8_[iu]8)?|sub_?groups?_\w*"
 )
 #: Other names that no buffer may have: keywords, types and functions of OpenCL C.
@@ -89,6 +90,7 @@ def assemble(
             e.global_size,
             e.local_size,
             k.phase,
+            tuple(n for p in k.reads if p in k.images for n in flat(stored_names(p, names))),
         )
         for k, e in zip(cut.kernels, emitted, strict=True)
     )
@@ -120,6 +122,7 @@ def helpers_of(text: str) -> Iterator[str]:
         dot_helpers,
         stream_helpers,
         fetch_helpers,
+        texel_helpers,
     ):
         yield from helpers(text)
 
@@ -222,6 +225,14 @@ def local_array(memory: Memory) -> str:
     return f"__local {element_c(memory.scalar)} {memory.name}[{length}] {aligned}"
 
 
+def parameter(memory: Memory) -> str:
+    """The declaration of a buffer, or of its image, as a parameter of a kernel."""
+    if memory.space == "image":
+        return image_parameter(memory)
+    constant = "" if memory.writable else "const "
+    return f"__global {constant}{element_c(memory.scalar)}* restrict {memory.name}"
+
+
 def kernel_text(code: LoopKernel, printer: Printer) -> str:
     """The text of a kernel: its head, its ids, its local memory and its statements."""
     kernel = code.kernel
@@ -231,10 +242,7 @@ def kernel_text(code: LoopKernel, printer: Printer) -> str:
     ]
     lines += [f"  {local_array(m)};" for m in code.locals]
     lines += printer.lines()
-    parameters = ", ".join(
-        f"__global {'' if m.writable else 'const '}{element_c(m.scalar)}* restrict {m.name}"
-        for m in code.buffers
-    )
+    parameters = ", ".join(map(parameter, code.buffers))
     attribute = ""
     if kernel.demand.groups:
         sizes = ", ".join(map(str, code.local_size))

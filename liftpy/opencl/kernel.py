@@ -45,7 +45,8 @@ class Buffer:
 class Launch:
     """One kernel launch: the function, its buffer arguments in order, and its NDRange.
 
-    `local_size` is None if the kernel leaves the work-group size to the driver.
+    Those in `images` are passed as images of these buffers (`liftpy.opencl.images`). `local_size`
+    is None if the kernel leaves the work-group size to the driver.
     """
 
     function: str
@@ -53,6 +54,7 @@ class Launch:
     global_size: tuple[int, ...]
     local_size: tuple[int, ...] | None
     phase: Phase
+    images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +107,15 @@ class Module:
         return sizes
 
     def manifest(self) -> dict[str, Any]:
-        """The module as JSON data without its source: arguments, NDRanges, buffers, figures."""
+        """The module as JSON data without its source: arguments, NDRanges, buffers, figures.
+
+        A launch without images has no `images`, as in data of earlier versions.
+        """
         data = asdict(self)
         del data["source"]
+        for launch in data["launches"]:
+            if not launch["images"]:
+                del launch["images"]
         return data
 
     @classmethod
@@ -124,6 +132,7 @@ class Module:
                 tuple(one["global_size"]),
                 None if one["local_size"] is None else tuple(one["local_size"]),
                 one["phase"],
+                tuple(one.get("images", ())),
             )
             for one in data["launches"]
         )

@@ -13,6 +13,7 @@ from liftpy.errors import DeviceRefused
 from liftpy.opencl.allocations import Allocations
 from liftpy.opencl.arguments import check_times, spell
 from liftpy.opencl.driver import OpenDevice, cl, refusal, refused
+from liftpy.opencl.images import image_of
 from liftpy.opencl.kernel import Launch, Module
 
 Armed: TypeAlias = tuple[Any, tuple[int, ...], tuple[int, ...] | None]
@@ -38,10 +39,13 @@ class Launcher:
         self._kernels = kernels
         self._memory = memory
         self._armed: set[Launch] = set()  # whose kernels have their arguments set
+        self._images: dict[str, Any] = {}  # of buffers, by their names
 
     def disarm(self) -> None:
         """Forget the kernels' arguments, because some of these buffers have been released."""
         self._armed.clear()
+        while self._images:
+            self._images.popitem()[1].release()
 
     def run(self, launches: Sequence[Launch]) -> tuple[list[int], int]:
         """Run launches to the end: nanoseconds of each, and the host's in total.
@@ -69,9 +73,18 @@ class Launcher:
         if launch not in self._armed:
             buffers = [self._memory.of(self._module.buffer(name)) for name in launch.arguments]
             with refusal(self._device, f"the arguments of {self._spell(launch)}"):
-                kernel.set_args(*buffers)
+                given = zip(launch.arguments, buffers, strict=True)
+                kernel.set_args(*(self._argument(launch, name, b) for name, b in given))
             self._armed.add(launch)
         return kernel
+
+    def _argument(self, launch: Launch, name: str, memory: cl.Buffer) -> Any:
+        """An argument of a launch: a buffer, or its image, which is kept while kernels have it."""
+        if name not in launch.images:
+            return memory
+        if name not in self._images:
+            self._images[name] = image_of(self._on, memory, self._module.buffer(name))
+        return self._images[name]
 
     def _refused(
         self, launches: Sequence[Launch], events: Sequence[cl.Event], error: cl.Error

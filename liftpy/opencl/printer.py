@@ -49,6 +49,7 @@ from liftpy.opencl.indices import MAX_INT, index_c, magnitude
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c
 from liftpy.opencl.storage import element_c, is_split, kept, loaded, units
 from liftpy.opencl.subgroups import subgroup_call
+from liftpy.opencl.texels import texels_c
 from liftpy.views.terms import Memory
 
 INDENT = "  "
@@ -219,6 +220,8 @@ class Printer:
     def cell(self, cell: Cell) -> C:
         """The contents of a memory cell."""
         memory, width = cell.memory, cell.width
+        if memory.space == "image":
+            return texels_c(memory, cell.index, width)
         if memory.space != "private":
             place = element(memory, cell.index)
             if is_split(memory.scalar):

@@ -7,7 +7,7 @@ writes, another reads where it is. Nothing is copied between launches.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from liftpy.errors import ArgumentRefused, DeviceRefused
 from liftpy.opencl.arguments import check_times, spell
 from liftpy.opencl.driver import arrays, cl, refusal, refused
 from liftpy.opencl.foreign import in_device_memory
+from liftpy.opencl.images import image_of
 from liftpy.opencl.kernel import Launch, Module, Phase
 from liftpy.opencl.launching import Armed as ArmedKernel
 from liftpy.opencl.launching import failed, launched
@@ -37,11 +38,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Armed:
-    """The launches of one phase of a module, with kernels whose arguments are set."""
+    """The launches of one phase of a module, with kernels whose arguments are set.
+
+    `images` keeps those among the arguments, by launch and buffer: a kernel does not.
+    """
 
     module: Module
     launches: tuple[Launch, ...]
     kernels: tuple[ArmedKernel, ...]
+    images: dict[tuple[Launch, str], Any] = field(default_factory=dict[tuple[Launch, str], Any])
 
 
 class Resident:
@@ -166,12 +171,12 @@ class Resident:
 
     def point(self, armed: Armed, buffer: str, at: Any) -> None:
         """Lets the kernels of a part read a buffer at a place, or in a region of other memory."""
-        memory = self._at(at) if isinstance(at, Place) else at
         for launch, (kernel, _, _) in zip(armed.launches, armed.kernels, strict=True):
             with refusal(self.device, f"the arguments of {spell(launch)} of {armed.module.name}"):
                 for k, name in enumerate(launch.arguments):
                     if name == buffer:
-                        kernel.set_arg(k, memory)
+                        given = self._argument(armed.module, launch, name, at, armed.images)
+                        kernel.set_arg(k, given)
 
     def array_of(self, place: Place, shape: tuple[int, ...], dtype: Any) -> Any:
         """A new array of pyopencl with the content of a place."""
@@ -203,6 +208,27 @@ class Resident:
                 self._regions[place] = whole.get_sub_region(place.offset, place.bytes)
         return self._regions[place]
 
+    def _argument(
+        self,
+        module: Module,
+        launch: Launch,
+        name: str,
+        at: Any,
+        images: dict[tuple[Launch, str], Any],
+    ) -> Any:
+        """An argument of a launch: the memory of a buffer at a place, or its image.
+
+        Instead of a place, `at` may be other memory. An image is kept in `images`.
+        """
+        if name not in launch.images:
+            return self._at(at) if isinstance(at, Place) else at
+        memory = at
+        if isinstance(at, Place):
+            whole = self._memories[at.memory]
+            memory = whole if at.bytes == whole.size else self._at(at)
+        images[launch, name] = image_of(self._session.opened, memory, module.buffer(name))
+        return images[launch, name]
+
     # --- launches ---------------------------------------------------------------------------------
 
     def armed(self, module: Module, phase: Phase, places: Mapping[str, Place]) -> Armed:
@@ -211,11 +237,16 @@ class Resident:
         if module not in self._programs:
             self._programs[module] = self._session.built(module)
         made = self._session.kernels(module, self._programs[module], launches)
+        images: dict[tuple[Launch, str], Any] = {}
         for launch, kernel in made.items():
             with refusal(self.device, f"the arguments of {spell(launch)} of {module.name}"):
-                kernel.set_args(*(self._at(places[name]) for name in launch.arguments))
+                given = (
+                    self._argument(module, launch, name, places[name], images)
+                    for name in launch.arguments
+                )
+                kernel.set_args(*given)
         kernels = tuple((made[x], x.global_size, x.local_size) for x in launches)
-        return Armed(module, launches, kernels)
+        return Armed(module, launches, kernels, images)
 
     def launch(self, parts: Sequence[Armed]) -> tuple[list[list[tuple[int, int]]], int]:
         """Runs all launches to the end: the start and end of each by part, and the host's time.

@@ -22,6 +22,7 @@ from liftpy.opencl.allocations import Allocations, Room
 from liftpy.opencl.arguments import check_launch, check_memory, check_module
 from liftpy.opencl.devices import handle_of
 from liftpy.opencl.driver import OpenDevice, cl, reason, refusal
+from liftpy.opencl.images import check_images
 from liftpy.opencl.kernel import Binary, Launch, Module
 from liftpy.opencl.launching import Launcher
 from liftpy.opencl.loaded import Loaded
@@ -177,6 +178,7 @@ class Session:
         check_module(module)
         check_extensions(module.name, module.extensions, self.device)
         check_memory(module, self.device)
+        check_images(module, self.device)
 
     def _program(self, module: Module, binary: Binary | None) -> tuple[Any, float, str]:
         """A module's program, the seconds that the driver took for its source, and the log."""

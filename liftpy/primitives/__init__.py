@@ -8,6 +8,7 @@ from liftpy.primitives.data_index import AnyReduceByIndex, At, ReduceByIndex
 from liftpy.primitives.generate import Generate, Repeat
 from liftpy.primitives.iterate import AnyIterate, Iterate
 from liftpy.primitives.lowered import (
+    AsImage,
     ExclusiveScanSeq,
     IterateSeq,
     MapGlb,
@@ -70,6 +71,7 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         PadMirror,
         PadWrap,
         ByClasses,
+        AsImage,
         Concat,
         SplitAt,
         Take,
@@ -119,6 +121,7 @@ __all__ = [
     "AnyReduce",
     "AnyReduceByIndex",
     "AnyScan",
+    "AsImage",
     "AsScalar",
     "AsVector",
     "At",

@@ -15,9 +15,9 @@ from liftpy.errors import TypeRefused
 from liftpy.ir.constraint import Constraint, at_least, at_most
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat
-from liftpy.ir.primitive import Primitive
+from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.pull import Pull, Reader, Value
-from liftpy.ir.types import ArrayType, Type, VectorType, components, size_bytes
+from liftpy.ir.types import F16, F32, ArrayType, Type, VectorType, components, size_bytes
 from liftpy.primitives.data_index import AnyReduceByIndex
 from liftpy.primitives.iterate import AnyIterate
 from liftpy.primitives.map import AnyMap, array_of
@@ -389,3 +389,38 @@ class ToPrivate(MemoryPrimitive):
     """Stores the value in registers of the work-item."""
 
     name: ClassVar[str] = "toPrivate"
+
+
+TEXEL = 4
+"""The scalars of a texel, the element of an image."""
+
+TEXEL_SCALARS = (F32, F16)
+"""The types of the scalars of texels."""
+
+
+@dataclass(frozen=True)
+class AsImage(Layout):
+    """The array itself. A kernel reads it through an image, in texels of four scalars.
+
+    asImage : [a]n -> [a]n        element i is xs[i]
+
+    The array is a parameter of the program, or a value that `toGlobal` stores outside all parallel
+    maps; no kernel that reads it so writes it. Its scalars are f32 or f16, and their number is a
+    multiple of 4.
+    """
+
+    name: ClassVar[str] = "asImage"
+    unconditional: ClassVar[str] = "it changes nothing"
+
+    def type_of(self, xs: Type) -> Type:
+        known = array_of(self.name, xs)
+        return ArrayType(known.element, known.length)
+
+    def meaning(self, read: Reader, xs: Pull) -> Value:
+        return Pull(xs.length, lambda i: xs[i])
+
+    def reference(self, xs: list[Any]) -> list[Any]:
+        return list(xs)
+
+    def inverse(self, xs: Type) -> Primitive | None:
+        return AsImage()

@@ -26,7 +26,13 @@ from liftpy.rewrite.forms import in_turn, partitions
 from liftpy.rewrite.partition import GIVEN_POINTS, Partition, Stage
 from liftpy.rewrite.rules.correlation import PointsOf, points_of_word
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton, key_of
-from liftpy.rewrite.strategies.families import FAMILIES, derived, shape_of, skeletons_of
+from liftpy.rewrite.strategies.families import (
+    FAMILIES,
+    choices_of,
+    derived,
+    shape_of,
+    skeletons_of,
+)
 from liftpy.rewrite.strategies.families.form import Choices, Form
 from liftpy.rewrite.strategies.shapes import lets, parameter
 from liftpy.rewrite.strategy import Derivation, Failure, Step
@@ -40,10 +46,12 @@ def prefixed(stage: str, name: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def derived_once(stage: str, family: str, program: Derived) -> tuple[Skeleton, ...]:
+def derived_once(
+    stage: str, family: str, program: Derived, *, images: bool = False
+) -> tuple[Skeleton, ...]:
     """The skeletons that a family has for a stage with this text."""
     del stage
-    made = skeletons_of(FAMILIES[family], program.program)
+    made = skeletons_of(FAMILIES[family], program.program, images=images)
     return () if isinstance(made, str) else tuple(made)
 
 
@@ -76,32 +84,45 @@ def derived_alone(stage: str, family: str, choices: Choices, program: Derived) -
     return None if isinstance(made, Failure) else made
 
 
-def every_choice(stage: Stage, family: str) -> Iterator[Choices]:
+def every_choice(stage: Stage, family: str, *, images: bool = False) -> Iterator[Choices]:
     """The choices of each skeleton that a family has for a stage; none is derived."""
     found = form_once(stage.key, family, Derived(stage.canonical)) if stage.is_for(family) else None
-    return iter(()) if found is None else found[0].choices()
+    return iter(()) if found is None else choices_of(FAMILIES[family], *found, images=images)
 
 
 def stage_skeletons(
-    partition: Partition, stage: Stage, families: Iterable[str] | None = None
+    partition: Partition,
+    stage: Stage,
+    families: Iterable[str] | None = None,
+    *,
+    images: bool = False,
 ) -> Iterator[Skeleton]:
-    """The skeletons of a stage, derived once for all stages that differ only in names."""
+    """The skeletons of a stage, derived once for all stages that differ only in names.
+
+    `images` adds those that read arrays through images.
+    """
     usual = (name for name, f in FAMILIES.items() if not (f.if_named or f.instructions))
     for family in families or usual:
         if not stage.is_for(family):
             continue
-        yield from of_family(stage.key, family, stage, partition if partition.is_whole else None)
+        whole = partition if partition.is_whole else None
+        yield from of_family(stage.key, family, stage, whole, images=images)
 
 
 def skeletons_with(
-    partition: Partition, stage: Stage, families: Iterable[str], fits: Callable[[Choices], bool]
+    partition: Partition,
+    stage: Stage,
+    families: Iterable[str],
+    fits: Callable[[Choices], bool],
+    *,
+    images: bool = False,
 ) -> Iterator[Skeleton]:
     """Those of `stage_skeletons` whose choices fit, each derived when it is reached.
 
     They are the same ones because all choices of a form can be derived, or none (`Form.choices`).
     """
     for family in families:
-        for choices in filter(fits, every_choice(stage, family)):
+        for choices in filter(fits, every_choice(stage, family, images=images)):
             made = derived_alone(stage.key, family, choices, Derived(stage.canonical))
             if made is None:
                 break
@@ -110,13 +131,13 @@ def skeletons_with(
 
 @lru_cache(maxsize=512)
 def of_family(
-    text: str, family: str, stage: Stage, whole: Partition | None
+    text: str, family: str, stage: Stage, whole: Partition | None, *, images: bool = False
 ) -> tuple[Skeleton, ...]:
     """The skeletons of a family for a stage with this text, for all partitions that have the stage.
 
     `whole` is the partition if the stage is the whole program.
     """
-    made = derived_once(text, family, Derived(stage.canonical))
+    made = derived_once(text, family, Derived(stage.canonical), images=images)
     return tuple(in_part(one, stage) if whole is None else in_whole(one, whole) for one in made)
 
 
@@ -167,7 +188,7 @@ def of_key(partition: Partition, stage: Stage, key: str) -> Skeleton | None:
     def is_named(choices: Choices) -> bool:
         return key_of(family, choices) == f"{family}({own}"
 
-    return next(skeletons_with(partition, stage, (family,), is_named), None)
+    return next(skeletons_with(partition, stage, (family,), is_named, images=True), None)
 
 
 def points_of_key(key: str) -> PointsOf:

@@ -53,6 +53,7 @@ LAWS: dict[str, str] = {
     "join_introduction: xss for split at the top": UNDONE,
     "pad_introduction: xs for pad at the top": UNDONE,
     "by_classes: xs for byClasses at the top": UNDONE,
+    "as_image: xs for asImage at the top": UNDONE,
     "split_in_two: xs for concat at the top": UNDONE,
     "uncover_introduction: xs for uncover at the top": UNDONE,
     "let_introduction: v for x at 1.0": BOUND,

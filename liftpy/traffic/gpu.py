@@ -24,6 +24,7 @@ from liftpy.ir.types import size_bytes
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import SUBGROUP_LOCAL_ID, Barrier, Block, Cell, For
 from liftpy.opencl.printer import is_whole
+from liftpy.primitives.lowered import TEXEL
 from liftpy.traffic.model import LATENCY, ModelledKernel
 from liftpy.traffic.nest import Access, Axis, Loop, Nest
 from liftpy.traffic.reading import Counts, Place, Reader
@@ -204,12 +205,14 @@ def first_items(code: LoopKernel, placed: Residency) -> Iterator[WorkItem]:
 def pieces_of(cell: Cell, shift: int, hardware: Hardware) -> Iterator[tuple[int, int]]:
     """The loads or stores that an access becomes: the offset of each, and its width, in bytes.
 
-    The access is `shift` elements after the cell.
+    The access is `shift` elements after the cell. An image is read in texels.
     """
     size = size_bytes(cell.type).value({})
     width = cell.width * size
     whole = is_whole(cell) and shift % cell.width == 0
     part = width if whole else min(width, max(hardware.unaligned_bytes, size))
+    if cell.memory.space == "image":
+        part = min(width, TEXEL * size)
     return ((at, min(part, width - at)) for at in range(0, width, part))
 
 

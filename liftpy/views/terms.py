@@ -9,7 +9,8 @@ from liftpy.ir.lazy import lazy
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import ScalarType
 
-Space: TypeAlias = Literal["global", "local", "private"]
+Space: TypeAlias = Literal["global", "image", "local", "private"]
+"""An address space, or `image`: global memory that a kernel only reads, as texels of an image."""
 NO_NAMES: frozenset[str] = frozenset()
 NO_LOADS: frozenset[Load] = frozenset()
 
@@ -26,6 +27,11 @@ class Memory:
 
     def __hash__(self) -> int:
         return hash(self.name)  # names are unique in a kernel
+
+    @property
+    def stable(self) -> bool:
+        """Whether its contents do not change while the kernel runs."""
+        return not self.writable and self.space in {"global", "image"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class Load:
     @property
     def stable(self) -> bool:
         """Whether the term reads only memory that the kernel never writes."""
-        return not self.memory.writable and self.memory.space == "global"
+        return self.memory.stable
 
     @property
     def snapshots(self) -> frozenset[Load]:

@@ -94,6 +94,25 @@ def test_an_element_that_nobody_writes_is_found_and_its_meaning_is_looked_up(
     assert "(an element that no work-item wrote), it should be" in row.reason
 
 
+def test_a_board_makes_the_images_of_a_candidate(board, pocl, tmp_path):
+    folder = tmp_path / "bundle"
+    program = parse("""
+        def product(a: [6][20]f32, const b: [20][12]f32) = a |> map(row => b |> transpose
+          |> map(column => zip(row, column) |> map((x, y) => x * y) |> reduce(add, 0)))
+    """)
+    settings = {"family": "direct", "level": "glb", "pad": "fused", "images": "all"}
+    space = space_of(program, pocl, families=["direct"], settings=settings)
+    sizes = {"kappa": 4, "sigma": 2, "v": 4}
+    bundled(space, [space.candidate({**settings, **sizes})], folder)
+    plan = (folder / "plan.txt").read_text()
+    launch = re.findall(r"launch run .*", plan)[-1]
+    assert re.search(r" a@16 t\d*@16 output$", launch)
+    (row,) = results(run(board, folder), tmp_path).rows
+    assert row.outcome == "measured", row.reason
+    (folder / "plan.txt").write_text(plan.replace("a@16", "a@24"))
+    assert "texels of '24' bytes" in run(board, folder).stderr
+
+
 def test_a_board_builds_opencl_c_3_if_its_device_has_the_instructions_of_a_candidate(
     board, pocl, tmp_path
 ):
@@ -308,13 +327,13 @@ def test_a_plan_without_a_reference_kernel_is_run(board, three, tmp_path):
     plan = (folder / "plan.txt").read_text()
     start = plan.index("reference ")
     older = plan[:start] + plan[plan.index("\nend\n", start) + 5 :]
-    (folder / "plan.txt").write_text(older.replace("liftpy-plan 4", "liftpy-plan 1"))
+    (folder / "plan.txt").write_text(older.replace("liftpy-plan 5", "liftpy-plan 1"))
     (folder / "kernels" / "reference.cl").unlink()
     found = results(run(board, folder, "--repeats", "1"), tmp_path)
     assert [(row.candidate, row.outcome, row.detail) for row in found.rows] == [
         (id_, "measured", ()) for id_ in ids
     ]
-    (folder / "plan.txt").write_text(plan.replace("liftpy-plan 4", "liftpy-plan 5"))
+    (folder / "plan.txt").write_text(plan.replace("liftpy-plan 5", "liftpy-plan 6"))
     assert "is not a plan of this version of board" in run(board, folder).stderr
 
 

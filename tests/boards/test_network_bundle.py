@@ -19,6 +19,8 @@ from liftpy.explore import one_candidate
 from liftpy.networks.plan import Plan
 from liftpy.networks.schedule import Pack, schedule_of
 from liftpy.opencl.clock import BY_HOST
+from liftpy.rewrite import composition
+from liftpy.rewrite.strategies.families import choices_of
 from tests.boards.ran import with_change
 from tests.conftest import built
 from tests.networks.models import model, node, value
@@ -233,3 +235,36 @@ def test_options_that_choose_a_candidate_do_not_fit_a_plan(original, tmp_path):
     result = CliRunner().invoke(application("export"), command)
     assert result.exit_code == 2
     assert "a plan has its candidates" in result.output
+
+
+def only_images(family, form, program, *, images=False):
+    """The choices of a family that read everything through images."""
+    del images
+    every = choices_of(family, form, program, images=True)
+    return (choices for choices in every if ("images", "all") in choices)
+
+
+def test_a_network_reads_images_of_parts_of_its_memory(program, device, tmp_path, monkeypatch):
+    """Intel's runtime has them; PoCL has only images of whole buffers."""
+    rng = np.random.default_rng(9)
+    weights = {n: rng.standard_normal((8, 8, 1, 1)).astype(np.float32) for n in ("v", "w")}
+    nodes = [node("Conv", "x v", "a"), node("Conv", "a w", "y")]
+    shape = (1, 8, 5, 7)
+    made = model(nodes, [value("x", shape)], [value("y", shape)], **weights)
+    monkeypatch.setattr(one_candidate, "families_for", lambda *_: ("direct",))
+    monkeypatch.setattr(composition, "choices_of", only_images)
+    x = rng.standard_normal(shape).astype(np.float32)
+    with lp.network(made).plan(device=device) as plan:
+        assert all("read_imagef(" in module.source for module in plan.modules.values())
+        expected = np.einsum(
+            "kj,ji,nirc->nkrc", *(w[:, :, 0, 0] for w in (weights["w"], weights["v"])), x
+        )
+        for scale in (1, -3):
+            got = plan.run({"x": np.float32(scale) * x})["y"]
+            np.testing.assert_allclose(got, scale * expected, rtol=1e-4, atol=1e-4)
+        plan.save(tmp_path / "small.plan")
+    lp.export(tmp_path / "small.plan", tmp_path / "bundle", seed=3)
+    assert " 16" in (tmp_path / "bundle" / "plan.txt").read_text()
+    found = run(program, tmp_path / "bundle", "--check", device="intel")
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.startswith("checked y: error ")

@@ -12,6 +12,7 @@ from liftpy.constraints.collect import UNROLL_LIMIT
 from liftpy.errors import DeviceRefused, TypeRefused
 from liftpy.ir.types import scalars
 from liftpy.opencl.arguments import DTYPES, check_launch, check_memory
+from liftpy.opencl.images import check_images
 from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
 
@@ -24,6 +25,7 @@ LOCAL = re.compile(
 
 UNBUILDABLE, WRONG, GROUP, AXIS, SHARED = "unbuildable", "wrong", "group", "axis", "shared"
 BUFFER, TOTAL, PEAK, REGISTERS, LENGTH = "buffer", "total", "peak", "registers", "length"
+IMAGE = "image"
 
 
 def kernels(source):
@@ -72,7 +74,11 @@ def fault(source, skeleton, point, device, memory_limit=None):
     wanted, got = evaluate(source, *given), evaluate(lowered, *given)
     if wanted.shape != got.shape or not np.array_equal(wanted, got):
         return WRONG
-    module = compile_program(lowered).module
+    try:
+        module = compile_program(lowered).module
+        check_images(module, device)
+    except (DeviceRefused, TypeRefused) as refusal:
+        return IMAGE if "asImage" in str(refusal) else UNBUILDABLE
     for launch in module.launches:
         try:
             check_launch(module, launch, device, group=device.max_work_group_size, local=0)

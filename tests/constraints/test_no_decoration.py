@@ -19,9 +19,10 @@ from liftpy.constraints.solve import Feasible, Infeasible, implied
 from liftpy.constraints.system import MEMORY_LIMIT, ConstraintSystem
 from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
-from liftpy.ir.types import F64
+from liftpy.ir.types import F32, F64
 from liftpy.language.embedded.lang import (
     array_type,
+    as_image,
     as_scalar,
     as_vector,
     join,
@@ -29,8 +30,11 @@ from liftpy.language.embedded.lang import (
     map_glb,
     map_seq,
     map_vec,
+    pad,
     program,
     split,
+    take,
+    to_global,
     to_private,
 )
 from liftpy.rewrite.skeleton import Parameter
@@ -47,6 +51,7 @@ FAULTS = {
     MEMORY_LIMIT: faults.PEAK,
     "private memory": faults.REGISTERS,
     "code size": faults.LENGTH,
+    "device images": faults.IMAGE,
 }
 """The fault of a candidate that breaks a condition of the device and no other one."""
 
@@ -68,6 +73,22 @@ def private_copies():
 @program
 def doubled(xs: array_type(F64, 2, 4096)):
     return xs >> map(map(lambda x: x + x))
+
+
+def padded_copies():
+    """A copy with more elements, which is read through an image."""
+
+    @program
+    def copied(xs: array_type(F32, 7)):
+        longer = to_global(xs >> pad(0, N.nat, 0) >> map_glb(0, lambda x: x))
+        return longer >> as_image() >> take(7) >> map_glb(0, lambda x: x + x)
+
+    return by_hand(copied, N)
+
+
+@program
+def seven(xs: array_type(F32, 7)):
+    return xs >> map(lambda x: x + x)
 
 
 skeleton = cache(skeleton_by_definition)
@@ -107,6 +128,7 @@ EXAMPLES = {
     "total": lambda: family(TOTAL, PARTIAL, global_memory=130),
     "peak": lambda: family(TOTAL, PARTIAL, memory_limit=130),
     "registers": lambda: alone(private_copies(), doubled),
+    "images": lambda: alone(padded_copies(), seven, image_texels=500),
 }
 
 

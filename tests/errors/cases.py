@@ -58,6 +58,7 @@ from liftpy.ir.program import Program
 from liftpy.opencl.arguments import check_launch, check_memory, check_times
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.foreign import on_host
+from liftpy.opencl.images import check_images
 from liftpy.opencl.runtimes import RUSTICL, RUSTICL_DRIVERS, why_empty
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
@@ -423,6 +424,11 @@ LOWERED = {
     "generate(100, (j: i32) => j) |> mapSeqUnroll(j => i + j)) |> join",
     "kernel_of_too_many_variables": "generate(6000, (i: i32) => i * 3i32 |> (y => y * y)) "
     "|> mapSeqUnroll(y => y + 1i32)",
+    "image_of_a_row": "xss |> mapGlb(0, row => row |> asImage |> mapSeq(x => x + 1))",
+    "image_of_whole_numbers": "ys |> mapGlb(0, y => i32(y)) |> toGlobal |> asImage "
+    "|> mapGlb(0, k => k + 1)",
+    "image_of_a_part_of_a_texel": "ys |> drop(1) |> mapGlb(0, y => y * 2) |> toGlobal |> asImage "
+    "|> mapGlb(0, y => y + 1)",
     "iteration_of_too_many_kernels": "ys |> iterateSeq(1001, vs => vs |> mapGlb(0, x => x * x))",
 }
 
@@ -439,6 +445,9 @@ CASES["space_of_what_has_no_kernel"] = lambda _: lp.space(
     lp.parse("def p(xs: [4]f32) = xs |> mapLcl(0, x => x)")
 )
 TILES = lp.parse("def p(yss: [4][6]f32) = yss |> map(map(x => x + 1))")
+CASES["images_of_a_device_without"] = lambda _: space_of(
+    TILES, find_device("profile:nvidia-hopper"), fixed={"images": "inputs"}
+)
 CASES["condition_that_bounds_nothing"] = lambda _: lp.space(
     lp.workload("stencil/three/100"), where=["tile0 * theta <= 4"]
 )
@@ -531,6 +540,14 @@ CASES |= {
     ),
     "time_of_a_clock_that_stands": lambda _: check_times(
         LOCAL, DEFAULT_DEVICE, [LAUNCH], [0], 1000
+    ),
+    "image_too_large": lambda _: check_images(
+        compile_program(
+            LoweredProgram.of(
+                lp.parse("def p(xs: [40]f32) = xs |> asImage |> mapGlb(0, x => x + 1)")
+            )
+        ).module,
+        replace(DEFAULT_DEVICE, image_texels=9),
     ),
     "memory_too_small": lambda _: check_memory(
         saxpy(), replace(DEFAULT_DEVICE, global_memory=1615)

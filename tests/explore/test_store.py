@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import StoreRefused, UnknownName
 from liftpy.explore.campaign.environment import commit, environment
 from liftpy.explore.campaign.lock import Lock
@@ -184,7 +184,8 @@ def test_a_file_of_format_1_keeps_all_its_rows(path):
         assert store.attempts(running.id) == 1
         store.begin(small_space().sample(3, seed=0)[2])  # under way then: tried again
         assert store.attempts(running.id) == 2
-    assert read[1] == IDENTITY
+    assert replace(read[1], device=IDENTITY.device) == IDENTITY
+    assert Device.from_json(read[1].device) == Device.from_json(IDENTITY.device)
     assert read[2] == {limited.id: KernelLimit("k", "group", 64)}
     assert measured.times_ns == [[30, 1], [10, 1], [20, 5]]
     assert (measured.time_ns, measured.memory) == (25, MEMORY)

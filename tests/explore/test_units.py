@@ -206,9 +206,9 @@ def test_the_space_of_some_families_is_that_part_of_the_whole(families, asked):
 def test_only_the_families_that_are_named_are_derived(monkeypatch):
     seen = set()
 
-    def derive(form, stage, families):
+    def derive(form, stage, families, *, images):
         seen.update(families)
-        return stage_skeletons(form, stage, families)
+        return stage_skeletons(form, stage, families, images=images)
 
     monkeypatch.setattr(units, "stage_skeletons", derive)
     space_of(TWO, DEFAULT_DEVICE, families=["plain"])

@@ -134,7 +134,8 @@ class Machine:
         self.count_of_subgroups = -(-code.local_size[0] // self.subgroup)
         self.at |= {"sgid0": self.at["lid0"] % self.count_of_subgroups}
         self.at |= {"slid0": self.at["lid0"] // self.count_of_subgroups}
-        owners = {"private": self.item, "local": local, "global": np.zeros_like(self.item)}
+        everybody = np.zeros_like(self.item)
+        owners = {"private": self.item, "local": local, "global": everybody, "image": everybody}
         self.owners = {space: owner[:, None] for space, owner in owners.items()}
         for memory in code.buffers:
             if memory.name in self.given:

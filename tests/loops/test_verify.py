@@ -71,6 +71,11 @@ def read(code: LoopKernel) -> Memory:
     return next(m for m in code.buffers if not m.writable)
 
 
+def image(code: LoopKernel) -> Memory:
+    """The buffer that it reads, as an image."""
+    return replace(read(code), space="image")
+
+
 def written(code: LoopKernel) -> Memory:
     """The buffer that it writes."""
     return next(m for m in code.buffers if m.writable)
@@ -211,6 +216,18 @@ FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
         lambda c: stored(c, value=Cell(replace(read(c), name="other"), nat(0))),
         "no buffer",
     ),
+    "a part of a texel": (
+        lambda c: stored(c, Let("v", Cell(image(c), nat(2), 4))),
+        "4 scalars of the image xss at 2, in parts of texels",
+    ),
+    "two elements of a texel": (
+        lambda c: stored(c, Let("v", Cell(image(c), nat(0), 2))),
+        "in parts of texels",
+    ),
+    "an unknown image": (
+        lambda c: stored(c, value=Cell(replace(image(c), name="other"), nat(0))),
+        "no buffer",
+    ),
     "an unknown local memory": (
         lambda c: stored(c, value=Cell(Memory("l9", "local", F32, 2), nat(0))),
         "no local memory",
@@ -268,6 +285,13 @@ FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
 
 def test_what_is_compiled_is_well_formed() -> None:
     verify(kernel())
+
+
+def test_an_image_is_not_writable() -> None:
+    code = kernel()
+    buffers = tuple(replace(m, space="image") if m.writable else m for m in code.buffers)
+    with pytest.raises(InternalError, match="the image output is writable"):
+        verify(replace(code, buffers=buffers))
 
 
 @pytest.mark.parametrize("name", FAULTS)

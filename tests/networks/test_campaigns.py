@@ -1,5 +1,7 @@
 """Campaigns over a network: a file for each distinct program, shared, resumed, with a budget."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -80,6 +82,15 @@ def test_each_distinct_program_has_its_file_and_candidates(network, explored, de
     assert [turn.choice.samples for turn in turns] == [2, 2, 2, 3, 3, 3]
     assert "it has no time yet" in str(turns[0])
     assert "expected gain" in str(turns[-1])
+
+
+def test_candidates_read_no_images_of_parts_of_an_arena(network, device, tmp_path):
+    """On a GPU with images, other campaigns have such candidates."""
+    gpu = replace(device, type="GPU")
+    found = network.explore(2, db=tmp_path, device=gpu, search="random", again=False)
+    campaigns = [Campaign.read(path) for path in sorted(tmp_path.glob("*.db"))]
+    assert len(campaigns) == len(list(found))
+    assert all(campaign.device.image_texels == 0 for campaign in campaigns)
 
 
 def test_equal_operations_count_once(device, tmp_path):

@@ -59,6 +59,16 @@ def test_an_array_by_classes_is_the_array(xs):
     np.testing.assert_array_equal(says("xs |> byClasses", xs), xs)
 
 
+@pytest.mark.parametrize("xs", [one, seven, rows], ids=len)
+def test_an_array_as_an_image_is_the_array(xs):
+    np.testing.assert_array_equal(says("xs |> asImage", xs), xs)
+
+
+def test_a_scalar_is_no_image():
+    with pytest.raises(TypeRefused, match="asImage needs an array"):
+        parse_expression("x |> asImage", [Param("x", F32)])
+
+
 def test_a_scalar_has_no_classes():
     with pytest.raises(TypeRefused, match="byClasses needs an array"):
         parse_expression("x |> byClasses", [Param("x", F32)])

@@ -159,6 +159,13 @@ def test_a_vector_of_unknown_alignment_is_loaded_in_pieces():
     assert [*pieces_of(replace(local, index=lane), 0, words)] == each
 
 
+def test_an_image_is_loaded_in_texels():
+    words = replace(HARDWARE, unaligned_bytes=4)
+    texels = Cell(Memory("xs", "image", F32, 512, writable=False), 8 * var("lid0", 0, 31), 8)
+    assert [*pieces_of(texels, 0, words)] == [(0, 16), (16, 16)]
+    assert [*pieces_of(replace(texels, width=1), 0, words)] == [(0, 4)]
+
+
 def test_work_items_beyond_a_loop_load_nothing():
     few = For("i", "lid0", 3, 8, ())
     items = [*lanes((8, 1, 1), 8, "lid")]

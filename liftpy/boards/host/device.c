@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "image.h"
+
 #define NAMED(code)                                                                                \
     case code: return #code
 
@@ -20,6 +22,8 @@ const char *error_name(cl_int code)
         NAMED(CL_OUT_OF_HOST_MEMORY);
         NAMED(CL_PROFILING_INFO_NOT_AVAILABLE);
         NAMED(CL_MEM_COPY_OVERLAP);
+        NAMED(CL_IMAGE_FORMAT_MISMATCH);
+        NAMED(CL_IMAGE_FORMAT_NOT_SUPPORTED);
         NAMED(CL_BUILD_PROGRAM_FAILURE);
         NAMED(CL_MAP_FAILURE);
         NAMED(CL_MISALIGNED_SUB_BUFFER_OFFSET);
@@ -36,6 +40,8 @@ const char *error_name(cl_int code)
         NAMED(CL_INVALID_QUEUE_PROPERTIES);
         NAMED(CL_INVALID_COMMAND_QUEUE);
         NAMED(CL_INVALID_MEM_OBJECT);
+        NAMED(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
+        NAMED(CL_INVALID_IMAGE_SIZE);
         NAMED(CL_INVALID_BINARY);
         NAMED(CL_INVALID_BUILD_OPTIONS);
         NAMED(CL_INVALID_PROGRAM);
@@ -57,6 +63,7 @@ const char *error_name(cl_int code)
         NAMED(CL_INVALID_BUFFER_SIZE);
         NAMED(CL_INVALID_GLOBAL_WORK_SIZE);
         NAMED(CL_INVALID_PROPERTY);
+        NAMED(CL_INVALID_IMAGE_DESCRIPTOR);
         NAMED(CL_INVALID_COMPILER_OPTIONS);
         NAMED(CL_INVALID_LINKER_OPTIONS);
     default: snprintf(unknown, sizeof unknown, "error %d", (int)code); return unknown;
@@ -122,6 +129,7 @@ static struct device described(cl_platform_id platform, cl_device_id id)
         give_up("%s has too many work-item dimensions", found.name);
     get(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, size, items);
     memcpy(found.largest_items, items, sizeof found.largest_items);
+    found.image_texels = most_texels(id);
     return found;
 }
 
@@ -310,6 +318,7 @@ void describe(struct text *text, const struct device *device, char *const *known
     add(text, "\"local_memory\": %llu, \"largest_buffer\": %llu, \"global_memory\": %llu, ",
         (unsigned long long)device->local_memory, (unsigned long long)device->largest_buffer,
         (unsigned long long)device->global_memory);
+    add(text, "\"image_texels\": %zu, ", device->image_texels);
     describe_extensions(text, device, known, count);
     add(text, "}");
 }

@@ -13,6 +13,7 @@ struct device {
     size_t ordinal; /* 1 for the second of several equal devices, and so on */
     cl_ulong local_memory, largest_buffer, global_memory;
     size_t largest_group, largest_items[3];
+    size_t image_texels; /* the most texels of an image of a buffer; 0 if there are no images */
 };
 
 /* The device that a bundle was made for: NULL if there is none. The platform is NULL if the device

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "clock.h"
+#include "image.h"
 #include "limits.h"
 
 /* Returns whether a call succeeded; if not, records the error in the outcome. */
@@ -30,6 +31,23 @@ static size_t held(const struct candidate *candidate, int phase)
     return total;
 }
 
+static int images_fit(struct loaded *loaded)
+{
+    for (size_t i = 0; i < loaded->candidate->launches; i++) {
+        const struct launch *launch = &loaded->candidate->launch[i];
+        for (size_t k = 0; k < launch->arguments; k++) {
+            const struct buffer *buffer = &loaded->candidate->buffer[launch->argument[k]];
+            if (!launch->texel[k] || buffer->bytes / launch->texel[k] <= loaded->device->image_texels)
+                continue;
+            add(&loaded->outcome->reason,
+                "it reads %s through an image of %zu texels; the device allows at most %zu",
+                buffer->name, buffer->bytes / launch->texel[k], loaded->device->image_texels);
+            return 0;
+        }
+    }
+    return 1;
+}
+
 static int fits(struct loaded *loaded)
 {
     const struct candidate *candidate = loaded->candidate;
@@ -50,6 +68,8 @@ static int fits(struct loaded *loaded)
             return 0;
         }
     }
+    if (!images_fit(loaded))
+        return 0;
     for (int phase = PREPARE; phase <= RUN; phase++) {
         if (held(candidate, phase) > device->global_memory) {
             add(reason, "it needs %zu bytes in its %s phase; the device has %llu",
@@ -148,6 +168,11 @@ static void release_beyond(struct loaded *loaded, int phases)
         for (size_t b = 0; b < candidate->buffers; b++)
             needed |= candidate->buffer[b].slot == s && candidate->buffer[b].phases & phases;
         if (!needed && loaded->slot[s]) {
+            for (size_t b = 0; b < candidate->buffers; b++)
+                if (candidate->buffer[b].slot == s && loaded->image[b]) {
+                    clReleaseMemObject(loaded->image[b]);
+                    loaded->image[b] = NULL;
+                }
             clReleaseMemObject(loaded->slot[s]);
             loaded->slot[s] = NULL;
         }
@@ -207,6 +232,17 @@ static int downloaded(struct loaded *loaded, unsigned char **result)
 
 /* --- runs --- */
 
+/* The image of a buffer, with texels of so many bytes. NULL if the driver makes none. */
+static cl_mem *image_in(struct loaded *loaded, size_t number, size_t texel)
+{
+    const struct buffer *buffer = &loaded->candidate->buffer[number];
+    cl_int code = CL_SUCCESS;
+    if (!loaded->image[number])
+        loaded->image[number] =
+            image_of(loaded->context, loaded->slot[buffer->slot], buffer->bytes, texel, &code);
+    return succeeded(loaded, code, "clCreateImage", buffer->name) ? &loaded->image[number] : NULL;
+}
+
 static int armed(struct loaded *loaded, size_t number)
 {
     const struct launch *launch = &loaded->candidate->launch[number];
@@ -214,8 +250,12 @@ static int armed(struct loaded *loaded, size_t number)
         const struct buffer *buffer = &loaded->candidate->buffer[launch->argument[i]];
         if (!allocated(loaded, buffer))
             return 0;
-        cl_int code = clSetKernelArg(loaded->kernel[number], (cl_uint)i, sizeof(cl_mem),
-                                     &loaded->slot[buffer->slot]);
+        const cl_mem *given = launch->texel[i]
+                                  ? image_in(loaded, launch->argument[i], launch->texel[i])
+                                  : &loaded->slot[buffer->slot];
+        if (!given)
+            return 0;
+        cl_int code = clSetKernelArg(loaded->kernel[number], (cl_uint)i, sizeof *given, given);
         if (!succeeded(loaded, code, "clSetKernelArg", launch->range.function))
             return 0;
     }
@@ -335,6 +375,7 @@ int load(struct loaded *loaded)
 {
     loaded->kernel = room_for(loaded->candidate->launches, sizeof *loaded->kernel);
     loaded->slot = room_for(loaded->candidate->slots, sizeof *loaded->slot);
+    loaded->image = room_for(loaded->candidate->buffers, sizeof *loaded->image);
     return fits(loaded) && opened(loaded) && built(loaded);
 }
 
@@ -354,5 +395,6 @@ void unload(struct loaded *loaded)
         clReleaseContext(loaded->context);
     free(loaded->kernel);
     free(loaded->slot);
+    free(loaded->image);
     free(loaded->checked);
 }

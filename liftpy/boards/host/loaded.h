@@ -17,6 +17,7 @@ struct loaded {
     cl_program program;
     cl_kernel *kernel; /* one per launch */
     cl_mem *slot;      /* allocated when first needed */
+    cl_mem *image;     /* one per buffer: the image of its slot, made when first needed */
     unsigned long long *checked; /* nanoseconds of each launch of the last call of `ran` */
     int by_host;                 /* whether the host's clock times launches */
 };

@@ -25,6 +25,18 @@ typedef struct {
     size_t origin, size;
 } cl_buffer_region;
 
+typedef struct {
+    cl_uint image_channel_order, image_channel_data_type;
+} cl_image_format;
+
+typedef struct {
+    cl_uint image_type;
+    size_t image_width, image_height, image_depth, image_array_size;
+    size_t image_row_pitch, image_slice_pitch;
+    cl_uint num_mip_levels, num_samples;
+    cl_mem buffer;
+} cl_image_desc;
+
 #define CL_SUCCESS 0
 #define CL_DEVICE_NOT_FOUND -1
 #define CL_DEVICE_NOT_AVAILABLE -2
@@ -34,6 +46,8 @@ typedef struct {
 #define CL_OUT_OF_HOST_MEMORY -6
 #define CL_PROFILING_INFO_NOT_AVAILABLE -7
 #define CL_MEM_COPY_OVERLAP -8
+#define CL_IMAGE_FORMAT_MISMATCH -9
+#define CL_IMAGE_FORMAT_NOT_SUPPORTED -10
 #define CL_BUILD_PROGRAM_FAILURE -11
 #define CL_MAP_FAILURE -12
 #define CL_MISALIGNED_SUB_BUFFER_OFFSET -13
@@ -50,6 +64,8 @@ typedef struct {
 #define CL_INVALID_QUEUE_PROPERTIES -35
 #define CL_INVALID_COMMAND_QUEUE -36
 #define CL_INVALID_MEM_OBJECT -38
+#define CL_INVALID_IMAGE_FORMAT_DESCRIPTOR -39
+#define CL_INVALID_IMAGE_SIZE -40
 #define CL_INVALID_BINARY -42
 #define CL_INVALID_BUILD_OPTIONS -43
 #define CL_INVALID_PROGRAM -44
@@ -71,6 +87,7 @@ typedef struct {
 #define CL_INVALID_BUFFER_SIZE -61
 #define CL_INVALID_GLOBAL_WORK_SIZE -63
 #define CL_INVALID_PROPERTY -64
+#define CL_INVALID_IMAGE_DESCRIPTOR -65
 #define CL_INVALID_COMPILER_OPTIONS -66
 #define CL_INVALID_LINKER_OPTIONS -67
 
@@ -78,6 +95,8 @@ typedef struct {
 #define CL_CONTEXT_PLATFORM 0x1084
 #define CL_DEVICE_EXTENSIONS 0x1030
 #define CL_DEVICE_GLOBAL_MEM_SIZE 0x101F
+#define CL_DEVICE_IMAGE_MAX_BUFFER_SIZE 0x1040
+#define CL_DEVICE_IMAGE_SUPPORT 0x1016
 #define CL_DEVICE_LOCAL_MEM_SIZE 0x1023
 #define CL_DEVICE_MAX_COMPUTE_UNITS 0x1002
 #define CL_DEVICE_MAX_MEM_ALLOC_SIZE 0x1010
@@ -94,15 +113,20 @@ typedef struct {
 #define CL_DEVICE_TYPE_GPU (1 << 2)
 #define CL_DEVICE_VENDOR 0x102C
 #define CL_DRIVER_VERSION 0x102D
+#define CL_FLOAT 0x10DE
+#define CL_HALF_FLOAT 0x10DD
 #define CL_KERNEL_LOCAL_MEM_SIZE 0x11B2
 #define CL_KERNEL_WORK_GROUP_SIZE 0x11B0
 #define CL_KERNEL_COMPILE_WORK_GROUP_SIZE 0x11B1
+#define CL_MEM_OBJECT_IMAGE1D_BUFFER 0x10F6
+#define CL_MEM_READ_ONLY (1 << 2)
 #define CL_MEM_READ_WRITE (1 << 0)
 #define CL_PLATFORM_NAME 0x0902
 #define CL_PROFILING_COMMAND_END 0x1283
 #define CL_PROFILING_COMMAND_START 0x1282
 #define CL_PROGRAM_BUILD_LOG 0x1183
 #define CL_QUEUE_PROFILING_ENABLE (1 << 1)
+#define CL_RGBA 0x10B5
 #define CL_TRUE 1
 
 /* Every function: X gets its return type, its name, and the types of its parameters. */
@@ -114,6 +138,8 @@ typedef struct {
       cl_command_queue_properties, cl_int *)) \
     X(cl_context, clCreateContext, (const cl_context_properties *, cl_uint, const \
       cl_device_id *, void (*)(const char *, const void *, size_t, void *), void *, cl_int *)) \
+    X(cl_mem, clCreateImage, (cl_context, cl_mem_flags, const cl_image_format *, const \
+      cl_image_desc *, void *, cl_int *)) \
     X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *)) \
     X(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char **, const \
       size_t *, cl_int *)) \
@@ -159,6 +185,7 @@ extern struct opencl {
 #define clCreateBuffer opencl.clCreateBuffer_
 #define clCreateCommandQueue opencl.clCreateCommandQueue_
 #define clCreateContext opencl.clCreateContext_
+#define clCreateImage opencl.clCreateImage_
 #define clCreateKernel opencl.clCreateKernel_
 #define clCreateProgramWithSource opencl.clCreateProgramWithSource_
 #define clCreateSubBuffer opencl.clCreateSubBuffer_

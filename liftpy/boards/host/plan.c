@@ -6,9 +6,8 @@
 #include "sha256.h"
 #include "text.h"
 
-static size_t buffer_of(struct line *line, const struct candidate *candidate)
+static size_t buffer_of(struct line *line, const struct candidate *candidate, const char *name)
 {
-    char *name = word(line, "buffer");
     for (size_t i = 0; i < candidate->buffers; i++)
         if (!strcmp(candidate->buffer[i].name, name))
             return i;
@@ -54,7 +53,20 @@ static void read_buffer(struct plan *plan, struct candidate *candidate, struct l
     }
 }
 
-/* Reads `launch PHASE KERNEL DIMENSIONS GLOBAL... LOCAL... BUFFER...`. */
+/* The bytes of a texel, if a word ends in `@BYTES`, which is cut off; otherwise 0. */
+static size_t texel_of(struct line *line, char *word)
+{
+    char *at = strchr(word, '@');
+    if (!at)
+        return 0;
+    *at = '\0';
+    if (strcmp(at + 1, "8") && strcmp(at + 1, "16"))
+        give_up("plan.txt, line %zu: texels of '%s' bytes", line->number, at + 1);
+    return at[1] == '8' ? 8 : 16;
+}
+
+/* Reads `launch PHASE KERNEL DIMENSIONS GLOBAL... LOCAL... BUFFER...`. A buffer that is passed as
+   an image is followed by `@` and the bytes of a texel. */
 static void read_launch(struct candidate *candidate, struct line *line)
 {
     static const char *const PHASES[] = {"", "prepare", "run", NULL};
@@ -63,8 +75,11 @@ static void read_launch(struct candidate *candidate, struct line *line)
     found->phase = one_of(line, "phase", PHASES);
     found->range = read_range(line);
     while (is_left(line)) {
+        char *name = word(line, "buffer");
         found->argument = one_more(found->argument, found->arguments, sizeof *found->argument);
-        found->argument[found->arguments++] = buffer_of(line, candidate);
+        found->texel = one_more(found->texel, found->arguments, sizeof *found->texel);
+        found->texel[found->arguments] = texel_of(line, name);
+        found->argument[found->arguments++] = buffer_of(line, candidate, name);
     }
 }
 
@@ -100,7 +115,7 @@ static void read_part(struct plan *plan, struct candidate *candidate, const char
         candidate->result = room_for(plan->components, sizeof *candidate->result);
         while (is_left(line) && candidate->results < plan->components) {
             const struct expected *expected = &plan->expected[candidate->results];
-            size_t buffer = buffer_of(line, candidate);
+            size_t buffer = buffer_of(line, candidate, word(line, "buffer"));
             if (candidate->buffer[buffer].bytes < expected->count * expected->scalar->size)
                 give_up("plan.txt, line %zu: a buffer of the result is too small", line->number);
             candidate->result[candidate->results++] = buffer;
@@ -193,8 +208,8 @@ struct plan *read_plan(const char *folder)
     for (char *next = (char *)bytes; next_line(&line, &next, path);) {
         char *key = word(&line, "word");
         if (line.number == 1) {
-            if (strcmp(key, "liftpy-plan") || number(&line, "version") - 1 > 3)
-                give_up("%s is not a plan of this version of board, which reads 1 to 4", path);
+            if (strcmp(key, "liftpy-plan") || number(&line, "version") - 1 > 4)
+                give_up("%s is not a plan of this version of board, which reads 1 to 5", path);
         } else if (!strcmp(key, "candidate") && !within) {
             within = begin_candidate(plan, &line);
         } else if (!strcmp(key, "reference") && !within) {
@@ -229,6 +244,7 @@ static void free_candidate(struct candidate *candidate)
     for (size_t i = 0; i < candidate->launches; i++) {
         free(candidate->launch[i].range.function);
         free(candidate->launch[i].argument);
+        free(candidate->launch[i].texel);
     }
     void *const parts[] = {candidate->id,       candidate->row,       candidate->file,
                            candidate->sha256,   candidate->slot,      candidate->buffer,

@@ -27,6 +27,7 @@ struct launch {
     int phase;
     struct range range;
     size_t arguments, *argument; /* arguments are buffers */
+    size_t *texel;               /* the bytes of a texel of an argument's image; 0: the buffer */
 };
 
 /* Build options for devices with an extension and at least a major version of OpenCL. */

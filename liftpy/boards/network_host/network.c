@@ -77,7 +77,7 @@ static void read_output(struct network *network, struct line *line)
 }
 
 /* Reads `PROGRAM KERNEL DIMENSIONS GLOBAL... LOCAL...`, and for each argument
-   `MEMORY OFFSET BYTES`. */
+   `MEMORY OFFSET BYTES TEXEL`: the bytes of a texel if it is passed as an image, otherwise 0. */
 static struct launch read_launch(struct line *line, const struct network *network,
                                  const size_t *sizes)
 {
@@ -95,6 +95,9 @@ static struct launch read_launch(struct line *line, const struct network *networ
         place->offset = number(line, "offset");
         place->bytes = number(line, "size");
         check_inside(line, place->offset, place->bytes, sizes[place->memory]);
+        place->texel = number(line, "size of a texel");
+        if (place->texel && place->texel != 8 && place->texel != 16)
+            give_up("plan.txt, line %zu: texels of %zu bytes", line->number, place->texel);
     }
     return found;
 }
@@ -197,8 +200,8 @@ struct network *read_network(const char *folder)
     for (char *next = (char *)bytes; next_line(&line, &next, path);) {
         char *key = word(&line, "word");
         if (line.number == 1) {
-            if (strcmp(key, "liftpy-network") || number(&line, "version") != 1)
-                give_up("%s is not a plan of this version of network, which reads 1", path);
+            if (strcmp(key, "liftpy-network") || number(&line, "version") != 2)
+                give_up("%s is not a plan of this version of network, which reads 2", path);
         } else if (!strcmp(key, "end")) {
             ended = 1;
         } else {

@@ -5,9 +5,9 @@
 #include "device.h"
 #include "lines.h"
 
-/* A part of an allocation. */
+/* A part of an allocation. A kernel reads it as an image if the bytes of a `texel` are not 0. */
 struct place {
-    size_t memory, offset, bytes;
+    size_t memory, offset, bytes, texel;
 };
 
 /* Where the values of an input or a result are: in the arena (`from` is an offset), in an input of

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "image.h"
 #include "limits.h"
 #include "text.h"
 
@@ -68,6 +69,13 @@ static void allocate(struct resident *resident, const struct step *step)
     check(resident, code, "clCreateBuffer", "an allocation");
 }
 
+/* Has a memory object released at the end. */
+static void keep(struct resident *resident, cl_mem part)
+{
+    resident->part = one_more(resident->part, resident->parts, sizeof *resident->part);
+    resident->part[resident->parts++] = part;
+}
+
 /* The part of an allocation at a place, which is released at the end. */
 static cl_mem part_at(struct resident *resident, const struct place *place)
 {
@@ -76,9 +84,26 @@ static cl_mem part_at(struct resident *resident, const struct place *place)
     cl_mem part = clCreateSubBuffer(resident->memory[place->memory], CL_MEM_READ_WRITE,
                                     CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
     check(resident, code, "clCreateSubBuffer", "a part of an allocation");
-    resident->part = one_more(resident->part, resident->parts, sizeof *resident->part);
-    resident->part[resident->parts++] = part;
+    keep(resident, part);
     return part;
+}
+
+/* The image of a part of an allocation, which is released at the end. */
+static cl_mem image_at(struct resident *resident, const struct place *place, const char *function)
+{
+    cl_int code;
+    const struct device *device = resident->device;
+    if (place->bytes / place->texel > device->image_texels)
+        give_up("%s cannot run this plan of %s: %s reads an image of %zu texels\nthe device allows "
+                "at most %zu\nplan for this device and export again, or choose another with "
+                "--device",
+                device->name, resident->network->name, function, place->bytes / place->texel,
+                device->image_texels);
+    cl_mem image = image_of(resident->context, part_at(resident, place), place->bytes,
+                            place->texel, &code);
+    check(resident, code, "clCreateImage", function);
+    keep(resident, image);
+    return image;
 }
 
 /* The kernel of a launch with its arguments. */
@@ -94,7 +119,8 @@ static cl_kernel armed(struct resident *resident, const struct launch *launch)
                 "choose another with --device",
                 resident->device->name, resident->network->name, reason.bytes);
     for (size_t i = 0; i < launch->arguments; i++) {
-        cl_mem part = part_at(resident, &launch->argument[i]);
+        const struct place *place = &launch->argument[i];
+        cl_mem part = place->texel ? image_at(resident, place, function) : part_at(resident, place);
         code = clSetKernelArg(kernel, (cl_uint)i, sizeof part, &part);
         check(resident, code, "clSetKernelArg", function);
     }

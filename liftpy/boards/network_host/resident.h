@@ -14,7 +14,7 @@ struct resident {
     cl_mem *memory;
     cl_kernel *kernel; /* one for each launch of a run */
     size_t parts;
-    cl_mem *part; /* sub-buffers, which kernels have as arguments */
+    cl_mem *part; /* sub-buffers and images, which kernels have as arguments */
     int by_host;  /* whether the host's clock times launches */
 };
 

@@ -92,17 +92,19 @@ class Space:
         max_error: float | None = None,
         fixed: Fixed | None = None,
         made: Callable[[Program], Iterable[Partition]] = partitions,
+        images: bool | None = None,
     ) -> Space:
         """The space of a program on a device: all its partitions, lowered by these families.
 
         `made` returns the partitions to derive; the default is all of them. A partition is left out
         if one of its stages has no skeleton of these families, or if it uses an F(m, r) whose error
         bound exceeds `max_error`. Partitions that do not have the words in `fixed` are not derived;
-        `asking` applies the other settings.
+        `asking` applies the other settings. `images` as in `units_of`.
         """
         forms, left_out = within_error(tuple(made(program)), max_error)
         forms = with_words(forms, fixed or {})
-        found = [*units_of(device, forms, families=families, memory_limit=memory_limit)]
+        units = units_of(device, forms, families=families, memory_limit=memory_limit, images=images)
+        found = [*units]
         members = tuple(unit for unit in found if isinstance(unit, Member))
         products = tuple(unit for unit in found if isinstance(unit, Product))
         return cls(program, device, members, products, left_out=left_out)

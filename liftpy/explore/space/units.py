@@ -11,6 +11,7 @@ from liftpy.constraints.collect import Around, Collected, collect, collected
 from liftpy.constraints.device import Device
 from liftpy.constraints.stages import around_each, result_of
 from liftpy.deadline import check
+from liftpy.errors import DeviceRefused
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed
@@ -19,6 +20,7 @@ from liftpy.rewrite.partition import Partition, Stage
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategies.families.form import Choices
+from liftpy.rewrite.strategies.images import IMAGES
 
 
 def units_of(
@@ -28,25 +30,29 @@ def units_of(
     families: Sequence[str] | None = None,
     memory_limit: int | None = None,
     settings: Mapping[str, Any] | None = None,
+    images: bool | None = None,
 ) -> Iterator[Member | Product]:
     """The units of some partitions of a program on a device, each derived when it is reached.
 
-    Only these families lower stages; the default is `families_for` the device. A partition is left
-    out if one of its stages has no skeleton of these families. With `settings`, skeletons of the
-    program as one stage are left out if a choice differs from its setting, and each is derived
+    Only these families lower stages; the default is `families_for` the device. With `images`, they
+    may read arrays through images; the default is whether `images_suit` the device. A partition is
+    left out if one of its stages has no skeleton of these families. With `settings`, skeletons of
+    the program as one stage are left out if a choice differs from its setting, and each is derived
     without the others of its family.
     """
     families = families or families_for(device)
+    images = images_suit(device, settings or {}) if images is None else images
     of_stage: dict[Stage, list[Collected]] = {}
     known: dict[tuple[Stage, Around], tuple[Member, ...]] = {}
     for partition in forms:
         if partition.is_whole:
             (stage,) = partition.stages
             if settings is None:
-                made = stage_skeletons(partition, stage, families)
+                made = stage_skeletons(partition, stage, families, images=images)
             else:
                 named = [name for name in families if agrees(settings, ((FAMILY, name),))]
-                made = skeletons_with(partition, stage, named, partial(agrees, settings))
+                fits = partial(agrees, settings)
+                made = skeletons_with(partition, stage, named, fits, images=images)
             for skeleton in made:
                 check()
                 yield Member(skeleton, collect(skeleton, device, memory_limit=memory_limit))
@@ -54,7 +60,7 @@ def units_of(
         each: list[list[Collected]] = []
         for stage in partition.stages:
             if stage not in of_stage:
-                made = stage_skeletons(partition, stage, families)
+                made = stage_skeletons(partition, stage, families, images=images)
                 of_stage[stage] = [collected(s, device, result_of(stage)) for s in made]
             each.append(of_stage[stage])
             if not each[-1]:
@@ -113,6 +119,22 @@ def families_for(device: Device, named: Iterable[str] = ()) -> tuple[str, ...]:
         for name, family in FAMILIES.items()
         if name in named or family.suits(device.type, device.extensions)
     )
+
+
+def images_suit(device: Device, settings: Fixed) -> bool:
+    """Whether stages may read arrays through images on a device, or settings ask for it.
+
+    A CPU has no texture caches: there, it is a choice only if settings name it. Raises
+    DeviceRefused if they name it, and the device has no images.
+    """
+    named = [name for name in settings if name.rpartition(".")[2] == IMAGES]
+    if named and not device.image_texels:
+        raise DeviceRefused(
+            f"{named[0]}={settings[named[0]]}: {device.name} ({device.platform}) has no images of "
+            "buffers, or its profile does not state their size (image_texels). Leave out "
+            f"{named[0]}, or use a device with images: `liftpy devices --json` shows image_texels."
+        )
+    return bool(device.image_texels) and (bool(named) or device.type != "CPU")
 
 
 def families_in(fixed: Fixed) -> Iterator[str]:

@@ -225,6 +225,7 @@ EXAMPLES: Mapping[str, str] = {
             ("lp.evaluate(lp.iota(3) >> lp.pad_wrap(1, 2)).tolist()", "[2, 0, 1, 2, 0, 1]")
         ],
         "by_classes": [("lp.evaluate(lp.iota(3) >> lp.by_classes()).tolist()", "[0, 1, 2]")],
+        "as_image": [("lp.evaluate(lp.iota(4) >> lp.as_image()).tolist()", "[0, 1, 2, 3]")],
         "concat": [("lp.evaluate(lp.concat(lp.iota(2), lp.iota(3))).tolist()", "[0, 1, 0, 1, 2]")],
         "split_at": [
             (

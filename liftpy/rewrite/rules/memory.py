@@ -6,7 +6,7 @@ from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least
 from liftpy.ir.expr import Param
 from liftpy.ir.nat import var
-from liftpy.primitives import ToGlobal, ToLocal, ToLocalPadded, ToPrivate, ToStreamed
+from liftpy.primitives import AsImage, ToGlobal, ToLocal, ToLocalPadded, ToPrivate, ToStreamed
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules.notation import T, U, array, fmap, n, unknown
 
@@ -38,6 +38,9 @@ TO_LOCAL_PADDED = Rule(
     proof="definition",
 )
 
+#: A kernel reads a stored array through an image.
+AS_IMAGE = Rule("as_image", "memory", xs, call(AsImage(), xs))
+
 #: A value that is not stored is computed where it is used.
 GLOBAL_DROPPED, STREAMED_DROPPED, LOCAL_DROPPED, PRIVATE_DROPPED = (
     Rule(f"{space}_dropped", "memory", call(store, x), x, proof="definition")
@@ -62,6 +65,7 @@ RULES = (
     TO_LOCAL,
     TO_LOCAL_PADDED,
     TO_PRIVATE,
+    AS_IMAGE,
     GLOBAL_DROPPED,
     STREAMED_DROPPED,
     LOCAL_DROPPED,

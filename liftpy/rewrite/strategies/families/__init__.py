@@ -7,13 +7,15 @@ folder.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from liftpy.errors import InternalError
 from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
 from liftpy.primitives.dialects import LoweredProgram
-from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton
+from liftpy.primitives.lowered import TEXEL
+from liftpy.rewrite.skeleton import FAMILY, Lowered, Parameter, Skeleton
 from liftpy.rewrite.strategies.by_index import reads_at_data
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.chunked import CHUNKED
@@ -33,10 +35,17 @@ from liftpy.rewrite.strategies.families.subgroups import BY_SUBGROUPS
 from liftpy.rewrite.strategies.families.tiled import TILED
 from liftpy.rewrite.strategies.families.tree import TREE
 from liftpy.rewrite.strategies.families.unshared import UNSHARED
+from liftpy.rewrite.strategies.images import (
+    CONSTANTS,
+    IMAGES,
+    KINDS,
+    image_words,
+    through_images,
+)
 from liftpy.rewrite.strategies.lower import layouts_inlined, plain
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
-from liftpy.rewrite.strategy import Derivation, Failure, Strategy, seq
+from liftpy.rewrite.strategy import Derivation, Failure, Strategy, identity, seq
 
 
 def without_data_indices(family: Family) -> Family:
@@ -79,20 +88,39 @@ FAMILIES: dict[str, Family] = {
 CHOICES = (
     f"{FAMILY} bins pad level lanes loops tail stores rows map flat vector arrays passes inside "
     "hold items form strided stage coalesce unroll sums stationary sets winograd "
-    "winograd_points axes chunks buffers parts steps last"
+    f"winograd_points axes chunks buffers parts steps last {IMAGES}"
 )
 SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns gap part group"
 SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())
 """The names of all choices and sizes of families; a cut may not have one of them."""
 
 
-def skeletons_of(family: Family, program: Program) -> list[Skeleton] | str:
+def choices_of(
+    family: Family, form: Form, program: Program, *, images: bool = False
+) -> Iterator[Choices]:
+    """The choices of each skeleton of a family; `images` adds those that read through images."""
+    words = image_words(program) if images and family.vectors else ()
+    for choices in form.choices():
+        yield choices
+        if ("vector", "no") not in choices:
+            yield from ((*choices, (IMAGES, word)) for word in words)
+
+
+def in_texels(size: Parameter) -> Parameter:
+    """A size; the vectors that a work-item loads from constants have at least a texel.
+
+    (A work-group copies arrays to local memory by elements, and loads vectors from there.)
+    """
+    return replace(size, low=TEXEL) if size.name == "v" else size
+
+
+def skeletons_of(family: Family, program: Program, *, images: bool = False) -> list[Skeleton] | str:
     """The skeletons of a family for a stage, or why it does not apply."""
     form = family.match(shape_of(family.name, program))
     if isinstance(form, str):
         return f"{family.name}: {form}"
     found: list[Skeleton] = []
-    for choices in form.choices():
+    for choices in choices_of(family, form, program, images=images):
         made = derived(family.name, form, program, choices)
         if isinstance(made, Failure):
             return f"{family.name}: {made}"
@@ -125,13 +153,18 @@ def shape_of(family: str, program: Program) -> Program:
 
 def derived(family: str, form: Form, program: Program, choices: Choices) -> Skeleton | Failure:
     """The skeleton for these choices; the sizes that its derivation uses are open."""
-    parameters = form.parameters(dict(choices))
+    own = dict(choices)
+    word = own.pop(IMAGES, None)
+    parameters = form.parameters(own)
+    if word is not None and CONSTANTS in KINDS[word] and not FAMILIES[family].for_groups:
+        parameters = tuple(map(in_texels, parameters))
     for name in (*(n for n, _ in choices), *(p.name for p in parameters)):
         if name.rpartition(".")[2] not in SETTINGS:
             message = f"{name} of {family} is missing in SETTINGS: a cut could have the same name"
             raise InternalError(message)
-    strategy = form.strategy(dict(choices), {p.name: p for p in parameters})
-    result = seq(start_of(family), strategy)(program.body.body)
+    strategy = form.strategy(own, {p.name: p for p in parameters})
+    read = identity if word is None else through_images(word, program)
+    result = seq(start_of(family), strategy, read)(program.body.body)
     if isinstance(result, Failure):
         return result
     derivation = Derivation(program.body.body, result.steps, result.expr)

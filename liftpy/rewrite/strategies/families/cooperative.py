@@ -232,4 +232,5 @@ COOPERATIVE = Family(
     "reductions of pairs: in every step a work-group copies tiles of both arrays to local memory",
     match,
     for_groups=True,
+    vectors=True,
 )

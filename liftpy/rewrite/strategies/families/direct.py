@@ -252,4 +252,5 @@ DIRECT = Family(
     "direct",
     "register blocks: a work-item computes sigma x kappa results by one reduction",
     match,
+    vectors=True,
 )

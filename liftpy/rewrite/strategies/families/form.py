@@ -55,7 +55,8 @@ class Family:
     would take draws from it. A family with `instructions` gains by the instructions of these OpenCL
     extensions, and is in the space of a GPU that has one of them. The space of a CPU contains it
     only if the user names it: a runtime may have the extension without a processor that has such
-    instructions.
+    instructions. A family with `vectors` loads them from its arrays: on a device with images, it
+    has the choice to read these through images (`strategies/images.py`).
     """
 
     name: str
@@ -64,6 +65,7 @@ class Family:
     for_groups: bool = False
     if_named: bool = False
     instructions: tuple[str, ...] = ()
+    vectors: bool = False
 
     def suits(self, kind: str, extensions: Collection[str]) -> bool:
         """Whether an unnamed family is in the space of a device of this kind, such as CPU."""

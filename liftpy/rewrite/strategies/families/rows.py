@@ -102,4 +102,4 @@ def match(program: Program) -> Rows | str:
     return found if isinstance(once, Failure) else replace(found, passes=True)
 
 
-ROWS = Family("rows", "rows that are folded and mapped, in vectors", match)
+ROWS = Family("rows", "rows that are folded and mapped, in vectors", match, vectors=True)

@@ -171,4 +171,9 @@ def match(program: Program) -> Tiled | str:
     return Tiled(program)
 
 
-TILED = Family("tiled", "the maps that make the result, in tiles, by every legal mapping", match)
+TILED = Family(
+    "tiled",
+    "the maps that make the result, in tiles, by every legal mapping",
+    match,
+    vectors=True,
+)
