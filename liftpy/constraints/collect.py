@@ -6,12 +6,11 @@ limits. This module only gathers the conditions, each with its source.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from liftpy.constraints.device import Device, check_extensions
 from liftpy.constraints.length import length, serial_length
@@ -36,7 +35,7 @@ from liftpy.ir.types import (
     components,
     size_bytes,
 )
-from liftpy.ir.walk import children, every_part, has_call, scalars_in, top_down
+from liftpy.ir.walk import Path, children, every_part, has_call, scalars_in
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.kernels.launch import LOCAL_ALIGNMENT, divided
 from liftpy.primitives import (
@@ -59,7 +58,6 @@ from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategy import Derivation
 
-T = TypeVar("T")
 Asked: TypeAlias = tuple[Constraint, str]
 
 UNROLL_LIMIT = 128
@@ -195,22 +193,29 @@ def undecided(asked: Iterable[Asked], ranges: Mapping[str, Nat]) -> Iterator[Ask
 def asked_by_primitives(program: Program, ranges: Mapping[str, Nat]) -> Iterator[Asked]:
     """What the primitives of a program require of their arguments, as `undecided`.
 
-    The path of a primitive and the text that names it are made only if one of its conditions is
-    undecided.
+    The text that names a primitive is made only if one of its conditions is undecided.
     """
-    body = program.body.body
-    for number, part in enumerate(every_part(body)):
-        if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
-            who = ""
-            for condition in part.fun.conditions(*(a.type for a in part.args)):
-                for ranged, _ in undecided([(condition, who)], ranges):
-                    who = who or asker(program, nth(top_down(body), number)[0])
-                    yield ranged, who
+    who: dict[Path, str] = {}
+    for path, condition in open_conditions(program.body.body):
+        for ranged, _ in undecided([(condition, "")], ranges):
+            if path not in who:
+                who[path] = asker(program, path)
+            yield ranged, who[path]
 
 
-def nth(parts: Iterator[T], number: int) -> T:
-    """An element of an iterator, counted from 0."""
-    return next(itertools.islice(parts, number, None))
+@by_identity(1 << 15)
+def open_conditions(expr: Expr) -> tuple[tuple[Path, Constraint], ...]:
+    """The conditions of primitives in an expression that are not evidently true, with their paths.
+
+    The skeletons of a program share most of their parts, so those of a part are cached.
+    """
+    found: list[tuple[Path, Constraint]] = []
+    if isinstance(expr, FunCall) and isinstance(expr.fun, Primitive):
+        asked = expr.fun.conditions(*(a.type for a in expr.args))
+        found += (((), condition) for condition in asked if condition.known() is not True)
+    for position, part in enumerate(children(expr)):
+        found += (((position, *path), c) for path, c in open_conditions(part))
+    return tuple(found)
 
 
 def asked_by_rules(derivation: Derivation) -> Iterator[Asked]:
@@ -381,6 +386,17 @@ def statements(expr: Expr, held: Held = NONE, *, ends_step: bool = False) -> Nat
     """
     if not has_call(expr, *PRIVATE):
         return ZERO
+    return _statements(expr, held, ends_step) if held or ends_step else _statements_alone(expr)
+
+
+@by_identity(1 << 14)
+def _statements_alone(expr: Expr) -> Nat:
+    """`statements` of an expression that reads nothing in registers; skeletons share many."""
+    return _statements(expr, NONE, ends_step=False)
+
+
+def _statements(expr: Expr, held: Held, ends_step: bool) -> Nat:  # noqa: FBT001  as in `statements`
+    """`statements` of an expression that has some."""
     if not isinstance(expr, FunCall):
         return sum_of(statements(child, held) for child in children(expr))
     own = ZERO

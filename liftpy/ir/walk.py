@@ -213,14 +213,16 @@ def map_sizes(expr: Expr, change: Callable[[Nat], Nat]) -> Expr:
 
 def scalars_in(function: Lambda) -> frozenset[ScalarType]:
     """The scalar types of everything that a function computes, user functions included."""
-    types = {id(p.type): p.type for p in function.params}
-    functions: set[UserFun] = set()
-    for part in every_part(function.body):
-        types[id(part.type)] = part.type
-        if isinstance(part, FunCall) and isinstance(part.fun, UserFun):
-            functions.add(part.fun)
-    inside = (scalars_in(Lambda(f.params, f.body)) for f in functions)
-    return frozenset({s for t in types.values() for s in scalars(t)}.union(*inside))
+    given = (s for p in function.params for s in scalars(p.type))
+    return _scalars_in(function.body).union(given)
+
+
+@by_identity(1 << 15)
+def _scalars_in(expr: Expr) -> frozenset[ScalarType]:
+    inside = frozenset[ScalarType]().union(*map(_scalars_in, children(expr)))
+    if isinstance(expr, FunCall) and isinstance(expr.fun, UserFun):
+        inside |= scalars_in(Lambda(expr.fun.params, expr.fun.body))
+    return inside.union(scalars(expr.type))
 
 
 def substitute_sizes(expr: Expr, by: Mapping[str, NatLike]) -> Expr:
