@@ -186,7 +186,7 @@ _KNOWN: WeakValueDictionary[Hashable, Space] = WeakValueDictionary()
 """The points of systems, as long as something uses them."""
 
 
-def points_of(system: ConstraintSystem) -> Space:
+def shared_points(system: ConstraintSystem) -> Space:
     """The points of a system: one object for all systems with equal parameters and conditions.
 
     Most skeletons of a program have the conditions of others, so their points are counted together.
