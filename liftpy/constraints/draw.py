@@ -182,7 +182,7 @@ def first(system: ConstraintSystem) -> Assignment | None:
     return search(system)[0]
 
 
-_KNOWN: WeakValueDictionary[Hashable, Space] = WeakValueDictionary()
+KNOWN: WeakValueDictionary[Hashable, Space] = WeakValueDictionary()
 """The points of systems, as long as something uses them."""
 
 
@@ -192,9 +192,9 @@ def shared_points(system: ConstraintSystem) -> Space:
     Most skeletons of a program have the conditions of others, so their points are counted together.
     """
     key = system.parameters, tuple(clause.constraint for clause in system.clauses)
-    found = _KNOWN.get(key)
+    found = KNOWN.get(key)
     if found is None:
-        found = _KNOWN[key] = Space(system)
+        found = KNOWN[key] = Space(system)
     return found
 
 
