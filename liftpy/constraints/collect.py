@@ -6,61 +6,43 @@ limits. This module only gathers the conditions, each with its source.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from liftpy.constraints.device import Device, check_extensions
 from liftpy.constraints.length import length, serial_length
+from liftpy.constraints.statements import statements, sum_of
 from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.errors import InternalError
 from liftpy.ir.by_identity import by_identity
 from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint, at_most, divides
-from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.expr import Expr
 from liftpy.ir.function import Lambda
-from liftpy.ir.nat import ONE, ZERO, Extreme, Nat, product
+from liftpy.ir.nat import Extreme, Nat, product
 from liftpy.ir.place import asker
 from liftpy.ir.polynomial import Atom, Monomial
-from liftpy.ir.primitive import Primitive, function_of
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.program import Program
 from liftpy.ir.types import (
     EXTENSIONS,
-    ArrayType,
-    TupleType,
-    Type,
-    VectorType,
     components,
     size_bytes,
 )
-from liftpy.ir.walk import children, every_part, has_call, scalars_in, top_down
-from liftpy.kernels.chain import Chain, Kernel, chain
-from liftpy.kernels.launch import LOCAL_ALIGNMENT, divided
+from liftpy.ir.walk import Path, children, every_part, has_call, scalars_in
+from liftpy.kernels.chain import OUTPUT, Chain, Kernel, chain_of_skeleton
+from liftpy.kernels.launch import LOCAL_ALIGNMENT
 from liftpy.primitives import (
-    AnyIterate,
-    AnyReduce,
-    AnyScan,
-    AsScalar,
-    Layout,
-    Map,
-    MapSeq,
     MapSeqUnroll,
-    ReduceInPlace,
-    ReduceSeqUnroll,
-    SlideSeq,
     ToLocal,
-    ToPrivate,
 )
 from liftpy.primitives.lowered import TEXEL
-from liftpy.primitives.map import array_of
-from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategy import Derivation
 
-T = TypeVar("T")
 Asked: TypeAlias = tuple[Constraint, str]
 
 UNROLL_LIMIT = 128
@@ -98,7 +80,7 @@ class Around:
 
     bytes: int = 0
     temporary: frozenset[str] = frozenset()
-    name: str = "output"
+    name: str = OUTPUT
 
 
 ALONE = Around()
@@ -144,7 +126,7 @@ class Collected:
     def __init__(self, skeleton: Skeleton, device: Device, result: str) -> None:
         self.skeleton = skeleton
         self.device = device
-        self.chain = chain(skeleton.program, result)
+        self.chain = chain_of_skeleton(skeleton.program, result)
         self.ranges = {p.name: p.nat for p in skeleton.parameters}
 
     @cached_property
@@ -196,22 +178,29 @@ def undecided(asked: Iterable[Asked], ranges: Mapping[str, Nat]) -> Iterator[Ask
 def asked_by_primitives(program: Program, ranges: Mapping[str, Nat]) -> Iterator[Asked]:
     """What the primitives of a program require of their arguments, as `undecided`.
 
-    The path of a primitive and the text that names it are made only if one of its conditions is
-    undecided.
+    The text that names a primitive is made only if one of its conditions is undecided.
     """
-    body = program.body.body
-    for number, part in enumerate(every_part(body)):
-        if isinstance(part, FunCall) and isinstance(part.fun, Primitive):
-            who = ""
-            for condition in part.fun.conditions(*(a.type for a in part.args)):
-                for ranged, _ in undecided([(condition, who)], ranges):
-                    who = who or asker(program, nth(top_down(body), number)[0])
-                    yield ranged, who
+    who: dict[Path, str] = {}
+    for path, condition in open_conditions(program.body.body):
+        for ranged, _ in undecided([(condition, "")], ranges):
+            if path not in who:
+                who[path] = asker(program, path)
+            yield ranged, who[path]
 
 
-def nth(parts: Iterator[T], number: int) -> T:
-    """An element of an iterator, counted from 0."""
-    return next(itertools.islice(parts, number, None))
+@by_identity(1 << 15)
+def open_conditions(expr: Expr) -> tuple[tuple[Path, Constraint], ...]:
+    """The conditions of primitives in an expression that are not evidently true, with their paths.
+
+    The skeletons of a program share most of their parts, so those of a part are cached.
+    """
+    found: list[tuple[Path, Constraint]] = []
+    if isinstance(expr, FunCall) and isinstance(expr.fun, Primitive):
+        asked = expr.fun.conditions(*(a.type for a in expr.args))
+        found += (((), condition) for condition in asked if condition.known() is not True)
+    for position, part in enumerate(children(expr)):
+        found += (((position, *path), c) for path, c in open_conditions(part))
+    return tuple(found)
 
 
 def asked_by_rules(derivation: Derivation) -> Iterator[Asked]:
@@ -362,139 +351,3 @@ def largest(over: Monomial, under: Monomial) -> Fraction | None:
             return None
         most *= Fraction((high if exponent > 0 else low) or 0) ** exponent if exponent else 1
     return most
-
-
-PRIVATE = (AnyReduce, AnyScan, AnyIterate, SlideSeq, ToPrivate, MapSeqUnroll)
-"""The primitives with values in private memory, or whose function is written out."""
-
-Held: TypeAlias = frozenset[Param]
-NONE: Held = frozenset()
-
-
-def statements(expr: Expr, held: Held = NONE, *, ends_step: bool = False) -> Nat:
-    """An estimate of the number of statements that update values in private memory.
-
-    A reduction initializes its accumulator and updates it in its step; a reduction that ends the
-    step of another is that update. A private copy is one statement per value, a reduction that is
-    stored there two. A vector is one value; so are the scalars that a step computes in vectors. A
-    scan or an iteration initializes and updates its accumulator; a window is loaded, and the part
-    that it shares with the next one is moved. `reduceSeqUnroll` and `mapSeqUnroll` repeat their
-    function; so do a reduction and a map that read an array in registers, with a variable in
-    `held`. (A step that overwrites what it still reads is only detected when it is unrolled: it
-    takes up to twice as many. Each loop counts once, though the emitter may make up to three
-    versions of it, `loops/unswitch.py`.)
-    """
-    if not has_call(expr, *PRIVATE):
-        return ZERO
-    if not isinstance(expr, FunCall):
-        return sum_of(statements(child, held) for child in children(expr))
-    own = ZERO
-    match expr.fun:
-        case ReduceInPlace():
-            pass
-        case AnyReduce() as fun:
-            init, xs = expr.args
-            update = values(divided(init)[1].type).exact_div(lanes(fun.f.body))
-            step = statements(fun.f.body, reading(fun.f, expr.args, held), ends_step=True)
-            if not ends_in_reduction(fun.f.body):
-                step = step + update
-            if isinstance(fun, ReduceSeqUnroll) or not held.isdisjoint(xs.free):
-                step = step * array_of(fun.name, xs.type).length
-            start = ZERO if ends_step else update
-            return start + step + statements(init, held) + statements(xs, held)
-        case ToPrivate():
-            (arg,) = expr.args
-            return in_registers(arg, held)
-        case MapSeqUnroll() as fun:
-            (xs,) = expr.args
-            each = statements(fun.f.body, held) + values(fun.f.body.type)
-            return statements(xs, held) + array_of(fun.name, xs.type).length * each
-        case MapSeq() as fun if not held.isdisjoint(expr.args[0].free):
-            (xs,) = expr.args
-            each = statements(fun.f.body, reading(fun.f, expr.args, held), ends_step=ends_step)
-            return statements(xs, held) + array_of(fun.name, xs.type).length * each
-        case AnyScan():
-            own = values(expr.args[0].type) * 2
-        case AnyIterate():
-            own = values(expr.type) * 2
-        case SlideSeq() as fun:
-            own = (fun.size * 2 - fun.step) * values(array_of(fun.name, expr.args[0].type).element)
-        case _:
-            pass
-    function = function_of(expr.fun)
-    passes_on = ends_step and isinstance(expr.fun, Primitive) and function is None
-    own = own + sum_of(statements(a, held, ends_step=passes_on) for a in expr.args)
-    if function is None:
-        return own
-    return own + statements(function.body, reading(function, expr.args, held), ends_step=ends_step)
-
-
-def in_registers(expr: Expr, held: Held = NONE) -> Nat:
-    """`statements` of a value in private memory: what its maps do, they do for each element."""
-    match expr:
-        case FunCall(AnyReduce()):
-            return statements(expr, held)
-        case FunCall(MapSeq() as fun, (xs,)):
-            length = array_of(fun.name, xs.type).length
-            each = in_registers(fun.f.body, reading(fun.f, expr.args, held))
-            return statements(xs, held) + length * each
-        case FunCall(Lambda() as f, args):
-            before = sum_of(statements(a, held) for a in args)
-            return before + in_registers(f.body, reading(f, args, held))
-        case FunCall(Layout() | Map() as fun, args) if any(map(computes, args)):
-            lanes_apart = values(expr.type) if isinstance(fun, AsScalar) else ZERO
-            return lanes_apart + sum_of(in_registers(a, held) for a in args)
-        case Tuple(elements):
-            return sum_of(in_registers(e, held) for e in elements)
-        case _:
-            return values(expr.type) + statements(expr, held)
-
-
-def reading(f: Lambda, args: Iterable[Expr], held: Held) -> Held:
-    """The variables with arrays in registers in the body of a function of these arguments."""
-    return held.union(
-        p
-        for p, arg in zip(f.params, args, strict=False)
-        if not held.isdisjoint(arg.free)
-        or (isinstance(arg, FunCall) and isinstance(arg.fun, ToPrivate))
-    )
-
-
-def ends_in_reduction(expr: Expr) -> bool:
-    """Whether a reduction computes the value of an expression, apart from layouts and maps."""
-    if not isinstance(expr, FunCall) or isinstance(expr.fun, AnyReduce):
-        return isinstance(expr, FunCall)
-    function = function_of(expr.fun)
-    if function is not None:
-        return ends_in_reduction(function.body)
-    return isinstance(expr.fun, Primitive) and any(ends_in_reduction(a) for a in expr.args)
-
-
-def values(t: Type) -> Nat:
-    """The number of scalars and vectors in a value of a type."""
-    match t:
-        case ArrayType(element, length):
-            return length * values(element)
-        case TupleType(elements):
-            return sum_of(values(e) for e in elements)
-        case _:
-            return ONE
-
-
-def lanes(step: Expr) -> Nat:
-    """The width of the vectors that a step splits into the scalars it returns; 1 if none."""
-    if not has_call(step, AsScalar):
-        return ONE
-    widths = {
-        t.element.width
-        for part in every_part(step)
-        if isinstance(part, FunCall) and isinstance(part.fun, AsScalar)
-        for t in (part.args[0].type,)
-        if isinstance(t, ArrayType) and isinstance(t.element, VectorType)
-    }
-    return widths.pop() if len(widths) == 1 else ONE
-
-
-def sum_of(sizes: Iterable[Nat]) -> Nat:
-    """The sum of naturals."""
-    return sum(sizes, ZERO)

@@ -182,19 +182,19 @@ def first(system: ConstraintSystem) -> Assignment | None:
     return search(system)[0]
 
 
-_KNOWN: WeakValueDictionary[Hashable, Space] = WeakValueDictionary()
+KNOWN: WeakValueDictionary[Hashable, Space] = WeakValueDictionary()
 """The points of systems, as long as something uses them."""
 
 
-def points_of(system: ConstraintSystem) -> Space:
+def shared_points(system: ConstraintSystem) -> Space:
     """The points of a system: one object for all systems with equal parameters and conditions.
 
     Most skeletons of a program have the conditions of others, so their points are counted together.
     """
     key = system.parameters, tuple(clause.constraint for clause in system.clauses)
-    found = _KNOWN.get(key)
+    found = KNOWN.get(key)
     if found is None:
-        found = _KNOWN[key] = Space(system)
+        found = KNOWN[key] = Space(system)
     return found
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from liftpy.constraints.blocks import Blocks
 from liftpy.constraints.terms import NOTHING, Term, TermReader
 from liftpy.errors import InternalError
+from liftpy.ir.by_identity import by_identity
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Literal, Param, Tuple
 from liftpy.ir.function import Function, Lambda, UserFun
@@ -446,6 +447,7 @@ def serial_length(kernel: Kernel) -> Nat | None:
     return _length(serial(kernel.body), kernel.reads, kernel.writes)
 
 
+@by_identity(1 << 14)
 def serial(expr: Expr) -> Expr:
     """The expression with a loop in place of each parallel map, and without `byClasses`."""
     if not has_call(expr, *PARALLEL, ByClasses):

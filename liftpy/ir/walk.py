@@ -87,12 +87,14 @@ def exists(expr: Expr, path: Path) -> bool:
 
 def bound_names(expr: Expr) -> set[str]:
     """The names of all variables bound inside an expression."""
-    found: set[str] = set()
-    for part in every_part(expr):
-        function = function_of(part.fun) if isinstance(part, FunCall) else None
-        if function is not None:
-            found.update(p.name for p in function.params)
-    return found
+    return {*_bound_names(expr)}
+
+
+@by_identity(1 << 15)
+def _bound_names(expr: Expr) -> frozenset[str]:
+    inside = frozenset[str]().union(*map(_bound_names, children(expr)))
+    function = function_of(expr.fun) if isinstance(expr, FunCall) else None
+    return inside if function is None else inside.union(p.name for p in function.params)
 
 
 def replace_at(expr: Expr, path: Path, new: Expr) -> Expr:
@@ -213,45 +215,57 @@ def map_sizes(expr: Expr, change: Callable[[Nat], Nat]) -> Expr:
 
 def scalars_in(function: Lambda) -> frozenset[ScalarType]:
     """The scalar types of everything that a function computes, user functions included."""
-    types = {id(p.type): p.type for p in function.params}
-    functions: set[UserFun] = set()
-    for part in every_part(function.body):
-        types[id(part.type)] = part.type
-        if isinstance(part, FunCall) and isinstance(part.fun, UserFun):
-            functions.add(part.fun)
-    inside = (scalars_in(Lambda(f.params, f.body)) for f in functions)
-    return frozenset({s for t in types.values() for s in scalars(t)}.union(*inside))
+    given = (s for p in function.params for s in scalars(p.type))
+    return _scalars_in(function.body).union(given)
 
 
-def substitute_sizes(expr: Expr, by: Mapping[str, NatLike]) -> Expr:
+@by_identity(1 << 15)
+def _scalars_in(expr: Expr) -> frozenset[ScalarType]:
+    inside = frozenset[ScalarType]().union(*map(_scalars_in, children(expr)))
+    if isinstance(expr, FunCall) and isinstance(expr.fun, UserFun):
+        inside |= scalars_in(Lambda(expr.fun.params, expr.fun.body))
+    return inside.union(scalars(expr.type))
+
+
+def substitute_sizes(
+    expr: Expr, by: Mapping[str, NatLike], done: dict[int, Expr] | None = None
+) -> Expr:
     """The expression with size variables replaced, in types and in primitives.
 
-    Parts that mention none of them are kept, with their types.
+    Parts that mention none of them are kept, with their types. Shared parts stay shared: `done` has
+    the results for the parts visited so far, all of which have to exist as long as it does.
     """
+    done = {} if done is None else done
     match expr:
         case Param():
             return substitute_param(expr, by)
         case Tuple(elements):
-            parts = tuple(substitute_sizes(e, by) for e in elements)
+            parts = tuple(substitute_sizes(e, by, done) for e in elements)
             return expr if all(map(is_, parts, elements)) else Tuple(parts)
         case FunCall(fun, args):
-            parts = tuple(substitute_sizes(a, by) for a in args)
-            callee = substitute_callee(fun, by)
-            if callee is fun and all(map(is_, parts, args)):
-                return expr
-            sized = isinstance(fun, Primitive) and bool(nat_fields(type(fun)))
-            kept = None if sized else expr.keeping_type(callee, parts)
-            return FunCall(callee, parts) if kept is None else kept
+            if (known := done.get(id(expr))) is not None:
+                return known
+            parts = tuple(substitute_sizes(a, by, done) for a in args)
+            callee = substitute_callee(fun, by, done)
+            new: Expr = expr
+            if callee is not fun or not all(map(is_, parts, args)):
+                sized = isinstance(fun, Primitive) and bool(nat_fields(type(fun)))
+                kept = None if sized else expr.keeping_type(callee, parts)
+                new = FunCall(callee, parts) if kept is None else kept
+            done[id(expr)] = new
+            return new
         case _:
             return expr
 
 
-def substitute_callee(fun: Function, by: Mapping[str, NatLike]) -> Function:
+def substitute_callee(
+    fun: Function, by: Mapping[str, NatLike], done: dict[int, Expr] | None = None
+) -> Function:
     """`substitute_sizes` for a callee."""
     if isinstance(fun, Lambda):
-        return substitute_function(fun, by)
+        return substitute_function(fun, by, done)
     if isinstance(fun, UserFun) and any(True for p in fun.params for _ in p.type.lengths()):
-        own = substitute_function(Lambda(fun.params, fun.body), by)
+        own = substitute_function(Lambda(fun.params, fun.body), by, done)
         return replace(fun, params=own.params, body=own.body)
     if not isinstance(fun, Primitive):
         return fun
@@ -263,15 +277,17 @@ def substitute_callee(fun: Function, by: Mapping[str, NatLike]) -> Function:
         if (new := size.substitute(known)) is not size:
             changes[name] = new
     function = fun.function
-    if function is not None and (f := substitute_function(function, by)) is not function:
+    if function is not None and (f := substitute_function(function, by, done)) is not function:
         changes["f"] = f
     return replace(fun, **changes) if changes else fun
 
 
-def substitute_function(function: Lambda, by: Mapping[str, NatLike]) -> Lambda:
+def substitute_function(
+    function: Lambda, by: Mapping[str, NatLike], done: dict[int, Expr] | None = None
+) -> Lambda:
     """`substitute_sizes` for a function."""
     params = tuple(substitute_param(p, by) for p in function.params)
-    body = substitute_sizes(function.body, by)
+    body = substitute_sizes(function.body, by, done)
     same = body is function.body and all(map(is_, params, function.params))
     return function if same else Lambda(params, body)
 

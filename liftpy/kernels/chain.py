@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from liftpy.errors import InternalError, TypeRefused
+from liftpy.ir.by_identity import by_identity
 from liftpy.ir.call import FunCall, apply, call, substitute, substitute_lambda
 from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda
@@ -139,7 +140,11 @@ class Chain:
         return (0, max(reads)) if reads else None
 
 
-def chain(program: LoweredProgram, result: str = "output") -> Chain:
+OUTPUT = "output"
+"""The name of a result."""
+
+
+def chain(program: LoweredProgram, result: str = OUTPUT) -> Chain:
     """Cut a lowered program into kernels; `result` is the stem of the result buffer's name."""
     body = unstored(program.body.body)
     cutter = _Cutter({p.name for p in program.params} | bound_names(body))
@@ -195,6 +200,23 @@ def images_of(body: Expr, reads: frozenset[Param]) -> frozenset[Param]:
                     )
         found |= array.free
     return frozenset(found)
+
+
+def chain_of_skeleton(program: LoweredProgram, result: str = "") -> Chain:
+    """The chain of a skeleton's program, cut once; without the name of a result, with any one."""
+    known = _chains(program)
+    if not result and known:
+        return next(iter(known.values()))
+    name = result or OUTPUT
+    if name not in known:
+        known[name] = chain(program, name)
+    return known[name]
+
+
+@by_identity(1 << 11)
+def _chains(_program: LoweredProgram) -> dict[str, Chain]:
+    """The chains of a program by the name of the result."""
+    return {}
 
 
 MOST_STEPS = 1000

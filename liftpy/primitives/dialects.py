@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from liftpy.errors import TypeRefused
+from liftpy.ir.by_identity import by_identity
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.function import UserFun
 from liftpy.ir.place import asker
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.program import Program
-from liftpy.ir.walk import children, every_part, top_down
+from liftpy.ir.walk import children, top_down
 from liftpy.primitives import (
     PRIMITIVES,
     At,
@@ -46,7 +47,7 @@ class LoweredProgram(Program):
 
     def __post_init__(self) -> None:
         body = self.body.body
-        if not any(unlowered(part) for part in every_part(body)):
+        if is_lowered(body):
             return
         path, fun = next((p, fun) for p, part in top_down(body) if (fun := unlowered(part)))
         who, forms = asker(self, path), lowered_forms(fun)
@@ -66,6 +67,13 @@ def unlowered(expr: Expr) -> Algorithmic | None:
     return fun
 
 
+@by_identity(1 << 15)
+def is_lowered(expr: Expr) -> bool:
+    """Whether all parts of an expression that compute have a loop or a parallel level."""
+    return unlowered(expr) is None and all(map(is_lowered, children(expr)))
+
+
+@by_identity(1 << 14)
 def works(expr: Expr) -> bool:
     """Whether an expression computes something in its own kernel; `toGlobal` has another one."""
     if isinstance(expr, FunCall):

@@ -11,11 +11,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import TypeAlias
 
 from liftpy.ir.call import FunCall, call, substitute
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.function import Lambda
-from liftpy.ir.nat import var
+from liftpy.ir.nat import Nat, var
 from liftpy.ir.program import Program
 from liftpy.ir.walk import substitute_sizes
 from liftpy.primitives import ToGlobal
@@ -138,7 +139,10 @@ def of_family(
     `whole` is the partition if the stage is the whole program.
     """
     made = derived_once(text, family, Derived(stage.canonical), images=images)
-    return tuple(in_part(one, stage) if whole is None else in_whole(one, whole) for one in made)
+    if whole is not None:
+        return tuple(in_whole(one, whole) for one in made)
+    renaming = Renaming(stage)
+    return tuple(renaming.in_part(one) for one in made)
 
 
 def skeletons(program: Program, families: Iterable[str] | None = None) -> tuple[Skeleton, ...]:
@@ -321,7 +325,7 @@ def in_global(expr: Expr) -> bool:
 
 def of_stage(made: Skeleton, partition: Partition, stage: Stage) -> Skeleton:
     """Transfer a skeleton of the canonical stage to this stage of a partition."""
-    return in_whole(made, partition) if partition.is_whole else in_part(made, stage)
+    return in_whole(made, partition) if partition.is_whole else Renaming(stage).in_part(made)
 
 
 def in_whole(made: Skeleton, partition: Partition) -> Skeleton:
@@ -340,28 +344,42 @@ def in_whole(made: Skeleton, partition: Partition) -> Skeleton:
     )
 
 
-def in_part(made: Skeleton, stage: Stage) -> Skeleton:
-    """Transfer a skeleton of the canonical stage to one of the stages of a program.
+Sizes: TypeAlias = tuple[tuple[str, Nat], ...]
 
-    The stage's name becomes a prefix of the names of its sizes.
+
+@dataclass(frozen=True)
+class Renaming:
+    """Transfers skeletons of the canonical stage to one of the stages of a program.
+
+    The stage's name becomes a prefix of the names of its sizes. Skeletons that share parts still do
+    afterwards: `seen` are those whose parts were renamed, and the other two have the results.
     """
-    own = made.program
-    by: dict[Param, Expr] = {
-        p: mine for p, mine in zip(own.params, stage.program.params, strict=True) if p != mine
-    }
-    sizes = {p.name: var(prefixed(stage.name, p.name), p.low, p.high) for p in made.parameters}
-    body = substitute(own.body.body, by) if by else own.body.body
-    steps = made.derivation.steps
-    if sizes:
-        body = substitute_sizes(body, sizes)
-        steps = tuple(step.renamed(sizes) for step in steps)
-    lowered = LoweredProgram(
-        stage.program.name, Lambda(stage.program.params, body), stage.program.constants
-    )
-    return Skeleton(
-        made.family,
-        (*stage.within, *made.choices),
-        Lowered(lowered, Derivation(stage.program.body.body, steps, body)),
-        tuple(replace(p, name=prefixed(stage.name, p.name)) for p in made.parameters),
-        len(stage.within),
-    )
+
+    stage: Stage
+    seen: list[Skeleton] = field(default_factory=list[Skeleton])
+    variables: dict[int, Expr] = field(default_factory=dict[int, Expr])
+    sizes: dict[Sizes, dict[int, Expr]] = field(default_factory=dict[Sizes, dict[int, Expr]])
+
+    def in_part(self, made: Skeleton) -> Skeleton:
+        """The skeleton in the stage."""
+        stage, own = self.stage, made.program
+        self.seen.append(made)
+        by: dict[Param, Expr] = {
+            p: mine for p, mine in zip(own.params, stage.program.params, strict=True) if p != mine
+        }
+        sizes = {p.name: var(prefixed(stage.name, p.name), p.low, p.high) for p in made.parameters}
+        body = substitute(own.body.body, by, self.variables) if by else own.body.body
+        steps = made.derivation.steps
+        if sizes:
+            body = substitute_sizes(body, sizes, self.sizes.setdefault(tuple(sizes.items()), {}))
+            steps = tuple(step.renamed(sizes) for step in steps)
+        lowered = LoweredProgram(
+            stage.program.name, Lambda(stage.program.params, body), stage.program.constants
+        )
+        return Skeleton(
+            made.family,
+            (*stage.within, *made.choices),
+            Lowered(lowered, Derivation(stage.program.body.body, steps, body)),
+            tuple(replace(p, name=prefixed(stage.name, p.name)) for p in made.parameters),
+            len(stage.within),
+        )

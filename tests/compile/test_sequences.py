@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liftpy.constraints.collect import statements
 from liftpy.constraints.device import Device
+from liftpy.constraints.statements import statements
 from liftpy.errors import TypeRefused
 from liftpy.explore.measure.inputs import inputs
 from liftpy.kernels.chain import chain

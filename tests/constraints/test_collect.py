@@ -3,9 +3,10 @@ from dataclasses import replace
 import pytest
 
 import liftpy as lp
-from liftpy.constraints.collect import FIXED_UNROLL_LIMIT, UNROLL_LIMIT, collect, statements
+from liftpy.constraints.collect import FIXED_UNROLL_LIMIT, UNROLL_LIMIT, collect
 from liftpy.constraints.device import DEFAULT_DEVICE, PRIVATE_LIMIT
 from liftpy.constraints.draw import Space
+from liftpy.constraints.statements import statements
 from liftpy.errors import ConstraintRefused, TypeRefused
 from liftpy.ir.types import F32
 from liftpy.language.embedded.lang import (

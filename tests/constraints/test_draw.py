@@ -1,15 +1,18 @@
+import gc
 import itertools
 import os
 import subprocess
 import sys
+import weakref
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from math import comb, prod
 
 import pytest
 import z3
 
-from liftpy.constraints.draw import Space, first, search, shuffled
+from liftpy.constraints.draw import Space, first, search, shared_points, shuffled
 from liftpy.constraints.levels import Levels, divisors
 from liftpy.constraints.solve import domains, translate
 from liftpy.constraints.system import ranges as range_clauses
@@ -227,6 +230,23 @@ def test_every_permutation_is_as_likely():
     seen = Counter(tuple(shuffled(3, seed)) for seed in range(6000))
     assert len(seen) == 6
     assert sum((n - 1000) ** 2 / 1000 for n in seen.values()) < 15.09  # 1 % at 5 degrees
+
+
+def test_equal_conditions_share_their_points():
+    """As long as they exist; who asks for a condition makes no difference, a range does."""
+    a, b = sizes(a=(2, 9), b=(1, 9))
+    first, again = (system({"a": (2, 9), "b": (1, 9)}, divides(b, a)) for _ in range(2))
+    wider = system({"a": (2, 10), "b": (1, 9)}, divides(b, a))
+    asked = replace(again, clauses=tuple(replace(c, askers=("me",)) for c in again.clauses))
+    points = shared_points(first)
+    assert shared_points(again) is shared_points(asked) is points
+    assert shared_points(wider) is not points
+    assert shared_points(wider).count() > points.count() > 0
+    assert points.possible
+    there = weakref.ref(points)
+    del points
+    gc.collect()
+    assert there() is None
 
 
 def test_no_points_no_draws():

@@ -11,8 +11,9 @@ from importlib import import_module
 import pytest
 
 import liftpy as lp
-from liftpy.constraints.collect import UNROLL_LIMIT, statements
+from liftpy.constraints.collect import UNROLL_LIMIT
 from liftpy.constraints.device import DEFAULT_DEVICE, PRIVATE_LIMIT
+from liftpy.constraints.statements import statements
 from liftpy.explore.space.space import Space
 from liftpy.kernels.chain import chain
 from liftpy.pipeline import PASSES, compile_candidate

@@ -46,7 +46,7 @@ from liftpy.ir.nat import ONE, ZERO, Nat, product
 from liftpy.ir.primitive import function_of
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType, components, size_bytes
 from liftpy.ir.walk import children, every_part, has_call
-from liftpy.kernels.chain import Kernel, chain
+from liftpy.kernels.chain import Kernel, chain_of_skeleton
 from liftpy.primitives import AnyMap, AnyReduce, ToLocal
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.adjacent import stores_vectors
@@ -170,7 +170,7 @@ def _cut(skeleton: Skeleton) -> SkeletonFigures:
 
     It does not depend on the numbers of the sizes, so it is computed once for all candidates.
     """
-    cut = chain(skeleton.program)
+    cut = chain_of_skeleton(skeleton.program)
     kernels = [k for k in cut.kernels if k.phase == "run"]
     widths = [tuple(dict.fromkeys(_widths(k))) for k in kernels]
     pairs = zip(kernels, widths, strict=True)

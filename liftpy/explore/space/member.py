@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from liftpy.constraints.draw import Sampler, points_of
+from liftpy.constraints.draw import Sampler, shared_points
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.explore.space.settings import is_number
@@ -57,7 +57,7 @@ class Member:
     @cached_property
     def points(self) -> Points:
         """The valid sizes, counted on first use; equal conditions share them."""
-        return points_of(self.system)
+        return shared_points(self.system)
 
     @property
     def possible(self) -> bool:

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from liftpy.constraints.collect import statements
-from liftpy.constraints.draw import first
+from liftpy.constraints.statements import statements
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member
 from liftpy.explore.space.space import Space
-from liftpy.kernels.chain import chain
+from liftpy.kernels.chain import chain_of_skeleton
 from liftpy.rewrite.partition import FUSED, HELD
 from liftpy.rewrite.skeleton import Skeleton
 
@@ -61,7 +60,7 @@ def plainest_of(group: Sequence[Member]) -> Drawn | None:
 
 def at_least_sizes(member: Member) -> Drawn | None:
     """The member's skeleton at its least sizes; None if it has no point."""
-    point = first(member.system)
+    point = member.points.completed()
     return None if point is None else (member.skeleton, point)
 
 
@@ -72,7 +71,7 @@ def plainness(candidate: Candidate) -> Plainness:
 
 def plainness_of(skeleton: Skeleton, point: dict[str, int]) -> Plainness:
     """The sort key of a point of a skeleton, as in `plainness`."""
-    kernels = chain(skeleton.program).kernels
+    kernels = chain_of_skeleton(skeleton.program).kernels
     code = sum(int(statements(kernel.body).value(point)) for kernel in kernels)
     words = [(name.rpartition(".")[2], word) for name, word in skeleton.words.items()]
     return (
