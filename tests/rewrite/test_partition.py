@@ -309,7 +309,7 @@ def test_folds_of_no_parameter_are_prepared_and_no_reader_repeats_them() -> None
     assert {s.family for s in stage_skeletons(made, made.stages[0])} == {"plain"}
     (first, *_) = examples(COUNTED)
     module = compile_candidate(first, {p.name: p.low for p in first.parameters})
-    assert [k.phase for k in module.kernels] == ["prepare", "prepare", "run"]
+    assert [k.phase for k in module.launches] == ["prepare", "prepare", "run"]
 
 
 def test_another_variable_of_the_name_of_a_cut_is_none() -> None:
