@@ -81,3 +81,18 @@ def test_drawn_candidates_of_a_gradient_are_right(runtime: Device, name: str, ke
     modules = [d.module for d in drawn]
     for draw, found in zip(drawn, results(runtime, modules, arrays), strict=True):
         agrees(found, expected, draw.label)
+
+
+def test_the_gradient_of_weights_is_made_in_register_blocks(runtime: Device) -> None:
+    """Sums for each kernel, at one place of the window, read the same channels of the image."""
+    made = lp.gradient(PROGRAMS["convolution"], "w")
+    rng = np.random.default_rng(7)
+    shapes = ([int(n) for n in p.type.lengths()] for p in made.params)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    expected = listed(lp.evaluate(made, *arrays, dtype=np.float64))
+    for pad in ("fused", "columns", "copy", "windows"):
+        space = lp.space(made, runtime, families=["direct"], fixed={"pad": pad, "v": 2})
+        (candidate,) = space.sample(1, seed=3)
+        kernel = lp.compile(made, candidate.assignment, device=runtime)
+        agrees(kernel(*arrays), expected, candidate.label)
+        kernel.close()
