@@ -20,7 +20,7 @@ def around_each(
 ) -> Iterator[tuple[Stage, Around]]:
     """Yield each stage with the memory that others use; `made` has the skeletons of each stage."""
     resident = [max((one.kept for one in group), default=0) for group in made]
-    constants = [runs_once(stage) for stage in partition.stages]
+    constants = [stage.runs_once for stage in partition.stages]
     last = len(partition.stages) - 1
     for k, stage in enumerate(partition.stages):
         mine = {p.name for p in stage.program.params}
@@ -52,12 +52,6 @@ def around_each(
 def result_of(stage: Stage) -> str:
     """The name of the buffer that holds a stage's value."""
     return ALONE.name if stage.param is None else stage.param.name
-
-
-def runs_once(stage: Stage) -> bool:
-    """Whether a stage reads constants only, so that it runs once."""
-    params = stage.program.params
-    return bool(params) and all(map(stage.is_constant, params)) and stage.param is not None
 
 
 def last_read(partition: Partition, stage: Stage) -> int:

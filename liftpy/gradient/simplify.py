@@ -12,7 +12,18 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.uses import uses
 from liftpy.ir.walk import top_down
-from liftpy.primitives import ExclusiveScan, Iterate, Join, Map, Pad, Reduce, Scan, Transpose, Zip
+from liftpy.primitives import (
+    ExclusiveScan,
+    Iterate,
+    Join,
+    Map,
+    Pad,
+    Reduce,
+    Reorder,
+    Scan,
+    Transpose,
+    Zip,
+)
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.outward import component, read_parts
 from liftpy.rewrite.strategies.shapes import body_of, parameter
@@ -68,7 +79,8 @@ def simplified(expr: Expr) -> Expr:
     fuel = STEPS_EACH * sum(1 for _ in top_down(expr))
     fewer = attempt(normalize(choose(*map(unconditional, laws)), fuel))
     exchanged = repeat(seq(outermost(unconditional(columns)), fewer), fuel)
-    result = seq(fewer, exchanged, attempt(unconditional(one_sum())), fewer)(expr)
+    sums = seq(attempt(unconditional(one_sum())), fewer)
+    result = seq(fewer, exchanged, sums, repeat(outermost(rows_joined), fuel))(expr)
     return result.expr if isinstance(result, Success) else expr
 
 
@@ -138,6 +150,22 @@ def joined(expr: Expr) -> Result:
         if component(row.args[k], parameter(rows)) != (k,):
             return seq(at_path((0,), rule(law, {"g": (k,)})), joined)(expr)
     return rule("join_of_zips")(expr)
+
+
+def rows_joined(expr: Expr) -> Result:
+    """`join(map(x -> join(g(x))))` as `join(join(map(g)))`, also if the rows are reordered.
+
+    A sum over all elements of a window is written so. Convolutions have forms by F(m, r) for such
+    sums, with respect to their inputs, too.
+    """
+    rows = expr.args[0] if isinstance(expr, FunCall) and isinstance(expr.fun, Join) else expr
+    if isinstance(rows, FunCall) and isinstance(rows.fun, Reorder) and is_map(rows.args[0]):
+        return seq(at_path((0,), rule("reorder_of_map")), rows_joined)(expr)
+    row = body_of(rows) if rows is not expr and is_map(rows) else None
+    if not isinstance(row, FunCall) or not isinstance(row.fun, Join):
+        return Failure("rows_joined", "no join of joined rows")
+    apart = Success if row.args[0] == parameter(rows) else rule("map_fission", {"g": (0,)})
+    return seq(at_path((0,), apart), rule("join_of_map_join"))(expr)
 
 
 def fused(expr: Expr) -> Result:

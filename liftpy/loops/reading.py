@@ -131,13 +131,14 @@ class Reading:
             term = self.substitution.term(term, name, Variable(self.bound[name].name, I32))
         return term
 
-    def held_behind(self, term: Term, compute: Callable[[], Code]) -> Code:
-        """A scalar where the current conditions hold (Note [Behind a condition])."""
+    def held_behind(self, term: Term, compute: Callable[[], Code], width: int = 1) -> Code:
+        """A value where the current conditions hold (Note [Behind a condition])."""
         if not self.is_shared(term) or not self.guard:
             return compute()
         condition = functools.reduce(Both, self.guard)
-        return self.held.get((term, 1)) or self.named(
-            (term, self.guard), lambda: Select(condition, compute(), Const(0, term.type))
+        zeros = widened(Const(0, term.type), width)
+        return self.held.get((term, width)) or self.named(
+            (term, width, self.guard), lambda: Select(condition, compute(), zeros)
         )
 
     # --- places and scalars ---
@@ -275,7 +276,7 @@ class Reading:
         return needed, self.adjacent(Load(term.memory, first), width)
 
     def vector_unconditional(self, term: Term, lane: str, width: int) -> Code:
-        """A vector behind a condition: one choice if all lanes share it, else lane by lane."""
+        """A vector behind a condition: one value if all lanes share it, else lane by lane."""
         if lane not in term.names:
             return self.unconditional(term)
         if isinstance(term, Choice):
@@ -287,11 +288,18 @@ class Reading:
             row = self.row(then, conditions, lane, width)
             if row is not None:
                 return Select(*row, self.lanes_behind(term, lane, width))
+        if isinstance(term, Apply):
+            return self.held_behind(term, lambda: self.applied_behind(term, lane, width), width)
         if isinstance(term, Load) and term.memory.space != "private":
             start = self.start(term.index, lane, width)
             if start is not None:
                 return self.adjacent(Load(term.memory, start), width)
         return self.lanes_behind(term, lane, width)
+
+    def applied_behind(self, term: Apply, lane: str, width: int) -> Code:
+        """An operator applied to all lanes behind a condition."""
+        args = tuple(self.vector_unconditional(a, lane, width) for a in term.args)
+        return Operate(term.op, args, term.type, width)
 
     def lanes_behind(self, term: Term, lane: str, width: int) -> Pack:
         """Lanes behind a condition, each read separately."""

@@ -23,7 +23,7 @@ from liftpy.rewrite.strategies.epilogue import COMPONENTS
 from liftpy.rewrite.strategies.families import SETTINGS
 from liftpy.rewrite.strategies.lower import layouts_inlined
 from liftpy.rewrite.strategies.shapes import is_let, lets, parameter
-from liftpy.rewrite.strategies.share import outside_functions, stages
+from liftpy.rewrite.strategies.share import has_fold_in, outside_functions, stages
 from liftpy.rewrite.strategy import (
     Failure,
     Strategy,
@@ -52,7 +52,8 @@ class Cut:
     """A value of a program that may be stored: its name, variable and expression.
 
     An optional cut has one reader, which may compute it (`fused`), or whose kernel may make it a
-    block at a time (`held`).
+    block at a time (`held`). Folds of no parameter are not optional: the prepare phase makes them,
+    and a reader would fold again at each reading.
     """
 
     name: str
@@ -176,6 +177,12 @@ def succeeded(strategy: Strategy, expr: Expr) -> Success | None:
     return None if isinstance(result, Failure) else result
 
 
+def after(strategy: Strategy, expr: Expr) -> Expr:
+    """An expression after a strategy; the expression itself if that fails."""
+    result = strategy(expr)
+    return expr if isinstance(result, Failure) else result.expr
+
+
 def uses(
     expr: Expr, param: Param, path: Path = (), *, repeated: bool = False
 ) -> Iterator[tuple[Path, bool]]:
@@ -204,8 +211,11 @@ def cuts_of(form: Expr, given: Iterable[str], own: set[str]) -> list[Cut]:
     """The cuts of a form made by `all_cut`; `own` has the names that the user chose."""
     taken = {*given, *own, RESULT, *(parameter(let).name for let in lets(form))}
     found: list[Cut] = []
+    fixed: set[Param] = set()  # the values of no parameter
     for let in lets(form):
         param = parameter(let)
+        if let.args[0].free <= fixed:
+            fixed.add(param)
         name = param.name
         known = name in own and all(cut.name != name for cut in found)
         if not known or not is_unambiguous(name):
@@ -213,6 +223,7 @@ def cuts_of(form: Expr, given: Iterable[str], own: set[str]) -> list[Cut]:
             taken.add(name)
         readers = list(uses(at(let, (1,)), param))
         tuples = isinstance(param.type, TupleType)
-        optional = len(readers) == 1 and not readers[0][1] and not tuples
+        again = param in fixed and has_fold_in(let.args[0])
+        optional = len(readers) == 1 and not readers[0][1] and not tuples and not again
         found.append(Cut(name, param, let.args[0], optional))
     return found

@@ -8,9 +8,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from liftpy.errors import ConstraintRefused
+from liftpy.ir.expr import Expr
 from liftpy.ir.program import Program
 from liftpy.ir.storing import storable
 from liftpy.ir.types import ScalarType, scalars
+from liftpy.ir.walk import at
 from liftpy.rewrite.bank import USUAL, Bank
 from liftpy.rewrite.by_tiles import each_value
 from liftpy.rewrite.cuts import all_cut, is_unambiguous
@@ -21,12 +23,15 @@ from liftpy.rewrite.partition import (
     FUSED,
     STORED,
     Partition,
+    Stage,
     cut_in_stages,
     direct,
     other_algorithms,
 )
 from liftpy.rewrite.strategies.axes import axes_apart
-from liftpy.rewrite.strategy import Success
+from liftpy.rewrite.strategies.elementwise import folds_inward, recomputes
+from liftpy.rewrite.strategies.shapes import lets
+from liftpy.rewrite.strategy import Result, Success, at_path, attempt
 
 MOST_STORED = 32
 """The most combinations of types; beyond it, a form stores one value in another type, or all."""
@@ -91,16 +96,40 @@ def by_axes(program: Program) -> tuple[Partition, ...]:
     """The forms that fold overlapping windows of two dimensions one axis after the other.
 
     The folds of rows are stored or held: a form that computes them again for each window would take
-    as many steps as the program itself.
+    as many steps as the program itself. As many of the other values as possible are fused with what
+    reads them.
     """
     form, count = each_value(all_cut(Success(program.body.body)), axes_apart)
+    made = [*cut_in_stages(program, all_cut(form), finished)] if count else []
+    changed = (one for one in made if one.steps)  # the others are the program as it is written
+    once = [one for one in changed if not any(map(folds_again, one.stages))]
+    most = max(map(fused_in, once), default=0)
     found: list[Partition] = []
-    for made in cut_in_stages(program, all_cut(form)) if count else ():
-        if FUSED not in dict(made.words).values():
+    for one in once:
+        if fused_in(one) == most:
             chosen = ((AXES, APART),)
-            stages = tuple(replace(s, within=(*chosen, *s.within)) for s in made.stages)
-            found.append(replace(made, words=(*chosen, *made.words), stages=stages))
+            stages = tuple(replace(s, within=(*chosen, *s.within)) for s in one.stages)
+            found.append(replace(one, words=(*chosen, *one.words), stages=stages))
     return tuple(sorted(found, key=lambda made: len(made.stages)))
+
+
+def finished(stage: Expr) -> Result:
+    """Fuse operations on the results of folds with these, below the held values of a stage."""
+    return at_path((1,) * sum(1 for _ in lets(stage)), attempt(folds_inward))(stage)
+
+
+def fused_in(form: Partition) -> int:
+    """The number of values that a form fuses with what reads them."""
+    return sum(word == FUSED for _, word in form.words)
+
+
+def folds_again(stage: Stage) -> bool:
+    """Whether a stage repeats the folds of a value that is fused into it."""
+    if FUSED not in dict(stage.within).values():
+        return False
+    body = stage.program.body.body
+    held = [*lets(body)]
+    return any(map(recomputes, (*(let.args[0] for let in held), at(body, (1,) * len(held)))))
 
 
 @lru_cache(maxsize=64)

@@ -25,9 +25,18 @@ from liftpy.language.text.program import show
 from liftpy.primitives import Map
 from liftpy.rewrite.bank import USUAL, Bank, points_in
 from liftpy.rewrite.by_tiles import by_tiles
-from liftpy.rewrite.cuts import RESULT, Cut, all_cut, cuts_of, taken_further, unshadowed, uses
+from liftpy.rewrite.cuts import (
+    RESULT,
+    Cut,
+    after,
+    all_cut,
+    cuts_of,
+    taken_further,
+    unshadowed,
+    uses,
+)
 from liftpy.rewrite.strategies.blocked import into_blocks, into_map
-from liftpy.rewrite.strategies.elementwise import folds_inward, to_elements
+from liftpy.rewrite.strategies.elementwise import recomputes, to_elements
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.plain import PLAIN
@@ -35,7 +44,7 @@ from liftpy.rewrite.strategies.families.small import SMALL, is_straight
 from liftpy.rewrite.strategies.flat import flattened
 from liftpy.rewrite.strategies.hybrid import PARTS
 from liftpy.rewrite.strategies.shapes import lets, parameter, renamed
-from liftpy.rewrite.strategies.share import has_fold, has_fold_in, invariant, stages
+from liftpy.rewrite.strategies.share import has_fold, has_fold_in
 from liftpy.rewrite.strategies.transformed import NAMED
 from liftpy.rewrite.strategy import (
     Failure,
@@ -99,9 +108,10 @@ class Stage:
 
         In a form by F(m, r), only `small` makes a stage of straight-line code, and `plain` makes
         only stages that `direct` does not fit: a program has many such stages. The time of a
-        prepared copy does not count, so it has no other family than `plain`.
+        prepared copy does not count, nor that of a value of no parameter, so these have no other
+        family than `plain`.
         """
-        if self.prepared_copy:
+        if self.prepared_copy or (self.runs_once and not self.program.params):
             return family == PLAIN.name
         if self.holds or family == BLOCKED.name:
             return self.holds and family == BLOCKED.name
@@ -145,6 +155,11 @@ class Stage:
     def is_constant(self, param: Param) -> bool:
         """Whether a parameter does not change between runs."""
         return param.name in self.program.constants
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether the stage belongs to the prepare phase: it reads constants only, or nothing."""
+        return self.param is not None and all(map(self.is_constant, self.program.params))
 
 
 @lru_cache(maxsize=512)
@@ -272,8 +287,13 @@ def cuts_in(program: Program, form: Success) -> tuple[Success, list[Cut]]:
     return form, cuts_of(form.expr, (p.name for p in program.params), own)
 
 
-def cut_in_stages(program: Program, form: Success) -> Iterator[Partition]:
-    """Every way to cut one form of a program, which has all cuts, into stages."""
+def cut_in_stages(
+    program: Program, form: Success, joining: Strategy = identity
+) -> Iterator[Partition]:
+    """Every way to cut one form of a program, which has all cuts, into stages.
+
+    `joining` is applied to each stage into which a cut is fused.
+    """
     form, cuts = cuts_in(program, form)
     optional = [cut for cut in cuts if cut.optional]
     regions = Regions(cuts, at(form.expr, (1,) * len(cuts)))
@@ -283,11 +303,12 @@ def cut_in_stages(program: Program, form: Success) -> Iterator[Partition]:
         if stages is None:
             continue
         left = [cut for cut in cuts if cut.param not in fused]
+        stages = [after(joining, stage) for stage in stages] if fused else stages
         values = {cut.param: value for cut, value in zip(left, stages, strict=False)}
         holdable = [cut for cut in left if cut.optional and may_be_held(cut.param, values, stages)]
         sets = held_sets([cut.param for cut in holdable])
         for held in sets if len(optional) <= MOST_OPTIONAL or first else [frozenset[Param]()]:
-            made = partition(program, form, cuts, (fused, held))
+            made = partition(program, form, cuts, (fused, held), joining)
             if made is not None:
                 first = False
                 yield made
@@ -329,14 +350,6 @@ def choices(optional: Sequence[Cut], regions: Regions) -> Iterator[frozenset[Par
             default |= {param}
     yield default
     yield from (default ^ {param} for param in params)
-
-
-def recomputes(stage: Expr) -> int:
-    """The number of arrays of folds in a stage that are recomputed at each reading."""
-    inward = folds_inward(stage)
-    if isinstance(inward, Failure):
-        return sum(1 for _ in stages(stage)) + sum(1 for _ in invariant(stage))
-    return sum(1 for _ in invariant(inward.expr))
 
 
 def has_vectors(expr: Expr) -> bool:
@@ -438,7 +451,7 @@ def partition(
         made.append(stage)
         if param is not None:
             inputs.append(param)
-            if params and {p.name for p in params} <= constants:
+            if stage.runs_once:
                 constants.add(param.name)
     return Partition(program, chosen, joined.steps, joined.expr, tuple(made))
 

@@ -85,11 +85,6 @@ def masked(layer: Pooling, x: Expr, ties: Ties) -> Expr:
     return Tuple((tops, layer.on_planes(plane, x, tops)))
 
 
-def summed(rank: int) -> Section:
-    """The sum of arrays of a rank: `[n]a -> a`."""
-    return reduce(add, 0) if rank == 0 else transpose() >> map(summed(rank - 1))
-
-
 def spread(step: int) -> Section:
     """Puts `step - 1` zeros between elements: the adjoint of reading every `step`-th."""
     apart = map(lambda x: x >> repeat(1) >> pad(0, step - 1, 0)) >> join()
@@ -97,18 +92,21 @@ def spread(step: int) -> Section:
 
 
 def added(layer: Pooling, planes: Expr) -> Expr:
-    """Adds `[Kh][Kw][outH][outW]a` where the windows have read an image: `[H][W]a` (col2im)."""
+    """Adds `[Kh][Kw][outH][outW]a` where the windows have read an image: `[H][W]a` (col2im).
+
+    Each element is one sum, over the windows that contain it.
+    """
     top, bottom, left, right = layer.around
     height, width = layer.height + top + bottom, layer.width + left + right
-    deep = int(layer.deep)
     rows, columns = layer.dilation
     zs = planes >> permute(2, 0, 3, 1)
     if columns > 1:
         zs = zs >> map(map2d(spread(columns)))
-    lines = zs >> map2d(overlaps(width, layer.stride[1], 0) >> map(summed(deep)))
+    lines = zs >> map2d(overlaps(width, layer.stride[1], 0))
     if rows > 1:
         lines = lines >> map(spread(rows))
-    image = lines >> overlaps(height, layer.stride[0], 0) >> map(summed(1 + deep))
+    holders = lines >> overlaps(height, layer.stride[0], 0) >> map(transpose())
+    image = holders >> map2d(lambda of: layer.per_channel(lambda xs: xs >> reduce(add, 0), of))
     return image >> pad2d(-top, -bottom, -left, -right, 0)
 
 

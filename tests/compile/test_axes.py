@@ -40,6 +40,15 @@ def test_the_folds_of_rows_are_stored_or_held(name: str) -> None:
     assert {*by_axes(CASES[name])} <= {*partitions(CASES[name])}
 
 
+MEAN = workload("pool/inside/5x7x2x3x1")
+
+
+def test_what_reads_the_folds_of_windows_is_fused_with_them() -> None:
+    held, stored = by_axes(MEAN)
+    assert dict(held.words) == {"axes": "apart", "stage2": "held", "stage3": "fused"}
+    assert dict(stored.words) == {"axes": "apart", "stage2": "stored", "stage3": "fused"}
+
+
 def test_a_row_is_folded_once_for_all_windows_that_contain_it() -> None:
     """Of 7 padded rows, 3 windows of 3 rows each contain 9."""
     stored = next(form for form in by_axes(CASES["channels last"]) if len(form.stages) > 1)
@@ -49,9 +58,9 @@ def test_a_row_is_folded_once_for_all_windows_that_contain_it() -> None:
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", [*CASES, "a mean of what is inside"])
 def test_candidates_are_right(runtime: Device, name: str) -> None:
-    program = CASES[name]
+    program = CASES.get(name, MEAN)
     arrays = inputs(program)
     judge = Judge(program, arrays, expected(program, arrays, tolerance=1e-5))
     with Session(runtime) as session:

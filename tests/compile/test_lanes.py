@@ -159,6 +159,47 @@ def test_lanes_read_the_scale_of_each_sum() -> None:
     assert any("lanes" in s.words for s in wide)
 
 
+BORDERED: dict[str, Program] = {
+    "differences": parse(
+        """def p(x: [7][12]f32, y: [7][12]f32) =
+             zip(x, y) |> map((a, b) => zip(a, b) |> map((s, t) => s * 0.5 - t))
+               |> pad(1, 2, 0) |> slide(3, 1)
+               |> map(w => w |> transpose |> map(reduce((a, v) => a * 0.5 - v, 1)))"""
+    ),
+    "shared": parse(
+        """def p(x: [7][12]f32, y: [7][12]f32) =
+             zip(x, y) |> map((a, b) => zip(a, b) |> map((s, t) =>
+                 let d = s - t * 3 in select(d > s, d, t) - d * d))
+               |> pad(2, 1, 0) |> slide(3, 1)
+               |> map(w => w |> transpose |> map(reduce(add, 0)))"""
+    ),
+    "numbers chosen": parse(
+        """def p(x: [7][12]i32, y: [7][12]f32) =
+             zip(x, y) |> map((a, b) => zip(a, b) |> map((k, t) => select(k == 3, t, 0)))
+               |> pad(1, 1, 0) |> slide(2, 1)
+               |> map(w => w |> transpose |> map(reduce(add, 0)))"""
+    ),
+}
+"""Windows of rows that are computed where they are read, with padding above and below."""
+
+
+@pytest.mark.parametrize("name", BORDERED)
+def test_what_is_computed_behind_a_guard_of_all_lanes_is_computed_in_vectors(
+    name: str, runtime: Device
+) -> None:
+    program = BORDERED[name]
+    made = next(
+        s
+        for s in skeletons(program, ("tiled",))
+        if s.words["vector"] == "yes" and s.words["flat"] == "no" and s.words["pad"] == "fused"
+    )
+    candidate = Candidate(program, made, (("tile0", 12), ("tile1", 1), ("v", 4)))
+    source = compiled(candidate).source
+    assert "vload4(0, &x[" in source
+    assert not re.search(r"(?<!&)\b[xy]\[", source)  # no lane is read alone
+    right([candidate], runtime)
+
+
 @pytest.mark.oclgrind
 def test_nothing_stray_or_raced() -> None:
     jobs, expected = [], []

@@ -207,9 +207,9 @@ def test_settings_of_two_partitions_exclude_each_other(two):
         two.narrow({"score": "fused", "score.family": "plain"})
 
 
-def test_a_name_without_its_stage_is_refused_with_all_names(two):
+def test_a_name_without_its_stage_is_refused_with_all_names(stored):
     with pytest.raises(UnknownName, match=r"no parameter 'v'.*score\.v"):
-        two.narrow({"v": 1})
+        stored.narrow({"v": 1})
 
 
 def test_a_condition_on_a_size_of_a_stage_bounds_that_stage(two):

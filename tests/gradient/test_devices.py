@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ import pytest
 import liftpy as lp
 from liftpy.constraints.device import Device
 from liftpy.language.text.program import parse
+from liftpy.rewrite.forms import partitions
 from tests.batch import results
 from tests.draws import draws, tried
 from tests.gradient.differences import listed
+from tests.staged import of_partition
 from tests.subsample import first
 
 pytestmark = pytest.mark.usefixtures("derived_once")
@@ -81,3 +84,34 @@ def test_drawn_candidates_of_a_gradient_are_right(runtime: Device, name: str, ke
     modules = [d.module for d in drawn]
     for draw, found in zip(drawn, results(runtime, modules, arrays), strict=True):
         agrees(found, expected, draw.label)
+
+
+def test_the_gradient_of_weights_is_made_in_register_blocks(runtime: Device) -> None:
+    """Sums for each kernel, at one place of the window, read the same channels of the image."""
+    made = lp.gradient(PROGRAMS["convolution"], "w")
+    rng = np.random.default_rng(7)
+    shapes = ([int(n) for n in p.type.lengths()] for p in made.params)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    expected = listed(lp.evaluate(made, *arrays, dtype=np.float64))
+    for pad in ("fused", "columns", "copy", "windows"):
+        space = lp.space(made, runtime, families=["direct"], fixed={"pad": pad, "v": 2})
+        (candidate,) = space.sample(1, seed=3)
+        kernel = lp.compile(made, candidate.assignment, device=runtime)
+        agrees(kernel(*arrays), expected, candidate.label)
+        kernel.close()
+
+
+def test_the_gradient_of_an_input_has_forms_by_winograds_algorithms(runtime: Device) -> None:
+    """At stride 1 it is a correlation with flipped kernels."""
+    made = lp.gradient(PROGRAMS["convolution"], "x")
+    rng = np.random.default_rng(9)
+    shapes = ([int(n) for n in p.type.lengths()] for p in made.params)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    expected = listed(lp.evaluate(made, *arrays, dtype=np.float64))
+    form = next(p for p in partitions(made) if dict(p.words).get("winograd") == "2x2")
+    names = [("small", "direct", "plain", "blocked")] * len(form.stages)
+    candidate = of_partition(made, form, runtime, names, Random(3))
+    assert candidate is not None
+    kernel = lp.compile(made, candidate.assignment, device=runtime)
+    agrees(kernel(*arrays), expected, candidate.label)
+    kernel.close()

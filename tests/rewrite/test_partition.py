@@ -15,6 +15,7 @@ from liftpy.ir.program import Program
 from liftpy.ir.walk import top_down
 from liftpy.language.printing.show import show_static, statics
 from liftpy.language.text.program import parse, show, show_expr
+from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import (
     composed,
     derived_once,
@@ -31,8 +32,8 @@ from liftpy.rewrite.partition import (
     MOST_OPTIONAL,
     STORED,
     Partition,
-    recomputes,
 )
+from liftpy.rewrite.strategies.elementwise import recomputes
 from liftpy.rewrite.strategy import Step, Success, replay, rule
 from liftpy.semantics.evaluate import evaluate
 from tests.fuzz.generator import inputs
@@ -289,6 +290,26 @@ def test_what_hangs_on_constants_alone_is_constant() -> None:
     first, last = named(text, u=STORED).stages
     assert first.program.constants == {"w"}
     assert last.program.constants == {"u"}
+
+
+COUNTED = parse("""def p(xs: [5][7]f32) =
+  let counts = 1 |> repeat(5) |> pad(1, 1, 0) |> slide(3, 1) |> map(reduce(add, 0)) in
+  let halves = counts |> map(n => n * 0.5) |> slide(2, 1) |> map(reduce(add, 0)) in
+  zip(xs, counts, halves |> pad(1, 0, 3)) |> map(t => t.0 |> map(x => x * t.1 - t.2))""")
+"""The folds of windows of ones, and folds of these."""
+
+
+def test_folds_of_no_parameter_are_prepared_and_no_reader_repeats_them() -> None:
+    (made,) = partitions(COUNTED)
+    assert [(stage.name, stage.runs_once) for stage in made.stages] == [
+        ("counts", True),
+        ("halves", True),
+        ("result", False),
+    ]
+    assert {s.family for s in stage_skeletons(made, made.stages[0])} == {"plain"}
+    (first, *_) = examples(COUNTED)
+    module = compile_candidate(first, {p.name: p.low for p in first.parameters})
+    assert [k.phase for k in module.launches] == ["prepare", "prepare", "run"]
 
 
 def test_another_variable_of_the_name_of_a_cut_is_none() -> None:

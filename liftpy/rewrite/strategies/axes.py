@@ -25,6 +25,7 @@ from liftpy.rewrite.strategy import (
     Strategy,
     at_path,
     attempt,
+    outermost,
     rule,
     seq,
     where,
@@ -116,6 +117,12 @@ def inside_transpose(expr: Expr) -> Result:
 def joined_last() -> Strategy:
     """`map(f)(transpose(join(rows)))` as `map(f . join)`, so that folds of `f` become nested."""
     return seq(at_path((0,), rule("transpose_of_join")), rule("map_fusion"))
+
+
+@cache
+def folds_nested() -> Strategy:
+    """Apply `joined_last` to the outermost map for which it is a law, if there is one."""
+    return attempt(outermost(joined_last()))
 
 
 def channels_first(expr: Expr) -> Result:

@@ -32,7 +32,7 @@ from liftpy.rewrite.strategies.shapes import (
     rank,
     working_map,
 )
-from liftpy.rewrite.strategies.share import has_fold_in, stages
+from liftpy.rewrite.strategies.share import has_fold_in, invariant, stages
 from liftpy.rewrite.strategy import (
     Failure,
     Predicate,
@@ -82,6 +82,14 @@ def folds_inward(expr: Expr) -> Result:
     if isinstance(other, Failure) or next(stages(other.expr), None) is not None:
         return result
     return other
+
+
+def recomputes(stage: Expr) -> int:
+    """The number of arrays of folds in a stage that are recomputed at each reading."""
+    inward = folds_inward(stage)
+    if isinstance(inward, Failure):
+        return sum(1 for _ in stages(stage)) + sum(1 for _ in invariant(stage))
+    return sum(1 for _ in invariant(inward.expr))
 
 
 def has_lists(expr: Expr) -> bool:

@@ -43,6 +43,7 @@ from liftpy.rewrite.strategies.shapes import (
     body_of,
     is_input,
     longest,
+    maker,
     outer_reductions,
 )
 from liftpy.rewrite.strategies.share import invariant, stages
@@ -50,6 +51,7 @@ from liftpy.rewrite.strategy import (
     Failure,
     Result,
     Strategy,
+    Success,
     at_path,
     choose,
     identity,
@@ -178,7 +180,7 @@ def match(program: Program) -> Direct | str:
         return "a map of folds is not read element by element"
     if next(invariant(body), None) is not None:
         return "a map of folds is recomputed for each result"
-    written = block_in(program, body, (), identity)
+    written = block_in(program, body, (), identity) or block_in(program, body, (), SHARED)
     if written is None:
         return "the result is not a map of maps of reductions that read the same for each element"
     forms: list[DirectBlock | None] = []
@@ -226,6 +228,23 @@ def exchange_maps(body: Expr) -> Result:
     return seq(at_path(path, interchanged()), clean())(body)
 
 
+def shared(body: Expr) -> Result:
+    """Move the map that makes the result inwards until the maps inside it read the same for each.
+
+    It is exchanged with maps over arrays that do not depend on its element. For example, gradients
+    of weights are sums for each kernel, place in the window and channel; sums at one place read the
+    same channels of an image for each kernel.
+    """
+    place, result = maker(body), Success(body)
+    while block_of(result.expr) is None:
+        moved = at_path(place, rule("map_interchange"))(result.expr)
+        if isinstance(moved, Failure):
+            return moved
+        result = Success(moved.expr, (*result.steps, *moved.steps))
+        place = (*place, 0, 1)
+    return result
+
+
 def points(body: Expr) -> Result:
     """Make the outer map of the block and the one around it one map over the points of an input.
 
@@ -245,6 +264,7 @@ def points(body: Expr) -> Result:
 
 _ORDERED = remembered(in_block(innermost_first()))
 EXCHANGED = remembered(exchange_maps)
+SHARED = remembered(shared)
 FLAT = remembered(seq(points, exchange_maps))
 INWARD = remembered(folds_inward)
 

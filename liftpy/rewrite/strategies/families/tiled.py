@@ -12,7 +12,9 @@ from liftpy.ir.program import Program
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.adjacent import adjacent_map
+from liftpy.rewrite.strategies.axes import folds_nested
 from liftpy.rewrite.strategies.block import interchanged, store_padding
+from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.families import direct
 from liftpy.rewrite.strategies.families.common import (
     INNER,
@@ -44,6 +46,7 @@ from liftpy.rewrite.strategy import (
     Strategy,
     Success,
     at_path,
+    attempt,
     identity,
     seq,
 )
@@ -137,9 +140,13 @@ def exchanged(expr: Expr) -> Result:
 
 @lru_cache(maxsize=8)
 def tiled_maps(flattened: str, lanes: str = INNER) -> Strategy:
-    """Expose the maps that make the result; `flat` or `exchanged` is applied to the last two."""
+    """Expose the maps that make the result; `flat` or `exchanged` is applied to the last two.
+
+    Operations on the results of folds are fused with these first, so that the maps make both. Folds
+    of windows become nested: a guard of padding then depends on the counter of one loop.
+    """
     two = flat() if flattened == "yes" else exchanged if lanes == OUTER else identity
-    return remembered(seq(exposed(), fused(), two))
+    return remembered(seq(attempt(folds_inward), folds_nested(), exposed(), fused(), two))
 
 
 @lru_cache(maxsize=8)

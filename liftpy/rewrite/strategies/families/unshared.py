@@ -5,7 +5,7 @@ from __future__ import annotations
 from liftpy.ir.call import FunCall
 from liftpy.ir.program import Program
 from liftpy.ir.walk import at, every_part
-from liftpy.rewrite.strategies.axes import joined_last, maps_around
+from liftpy.rewrite.strategies.axes import folds_nested, maps_around
 from liftpy.rewrite.strategies.block import BLOCK, blockable, group_maps
 from liftpy.rewrite.strategies.families import direct
 from liftpy.rewrite.strategies.families.common import outer_length, stored_views, with_epilogues
@@ -21,7 +21,7 @@ from liftpy.rewrite.strategies.shapes import (
     outer_reductions,
     paths_of,
 )
-from liftpy.rewrite.strategy import Failure, at_path, attempt, outermost
+from liftpy.rewrite.strategy import Failure, at_path
 
 
 def match(program: Program) -> Direct | str:
@@ -32,7 +32,7 @@ def match(program: Program) -> Direct | str:
     """
     if not isinstance(direct.match(program), str):
         return "`direct` applies: its folds share an operand"
-    nested = attempt(outermost(joined_last()))
+    nested = folds_nested()
     result = nested(with_epilogues(program.body.body))
     body = program.body.body if isinstance(result, Failure) else result.expr
     path = next(iter(blockable(body)), None)
