@@ -1,5 +1,6 @@
 """lp.choose: stages are chosen one by one, and their modelled times add up."""
 
+import gc
 from collections import Counter
 
 import pytest
@@ -8,6 +9,7 @@ import liftpy as lp
 from liftpy.explore.search import modelled_choice
 from liftpy.explore.search.modelled_choice import HOPELESS
 from liftpy.opencl.devices import find_device
+from liftpy.pipeline import collection_paused
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.time import modelled
 
@@ -87,3 +89,23 @@ def test_of_families_that_begin_badly_only_a_few_candidates_are_modelled(monkeyp
     assert all(count[family] <= modelled_choice.PROBED for family in choice.unlikely)
     assert count[choice.candidate.skeleton.family] > modelled_choice.PROBED
     assert all(spent > 2 * choice.best.milliseconds for spent in choice.unlikely.values())
+
+
+def test_the_objects_of_a_space_are_not_traversed_as_new_ones():
+    """They are old as soon as collection goes on, unless the process has frozen some."""
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    with collection_paused(kept=True):
+        made = [[k] for k in range(20_000)]
+    young = len(gc.get_objects(generation=0))
+    gc.freeze()
+    held = gc.get_freeze_count()
+    with collection_paused(kept=True):
+        more = [[k] for k in range(100)]
+    still = gc.get_freeze_count()
+    if not frozen:
+        gc.unfreeze()
+    assert gc.isenabled()
+    assert young < len(made)
+    assert held > 100 == len(more)
+    assert still > held / 2
