@@ -142,7 +142,7 @@ def choose(  # noqa: PLR0913  one argument per option
     True
     """
     started = time.perf_counter()
-    with collection_paused():
+    with collection_paused(kept=True):
         space = space_of(
             program,
             device,
@@ -163,7 +163,9 @@ def chosen(space: Space, deriving: float = 0.0, memory_limit: int | None = None)
     if not space.possible:
         raise Unsatisfiable(space.why_empty(memory_limit))
     chooser = Chooser(space, hardware_of(space.device))
-    with collection_paused():  # the collector would traverse the whole space again and again
+    with collection_paused(
+        kept=True
+    ):  # the collector would traverse the whole space again and again
         best, *others = sorted(chooser.models(), key=lambda model: model.milliseconds)
     return Choice(
         best,

@@ -174,7 +174,7 @@ def whole_space(
 
     `made` returns the partitions to derive; the default is all of them. `images` as in `units_of`.
     """
-    with collection_paused():
+    with collection_paused(kept=True):
         space = Space.whole(
             program,
             device,

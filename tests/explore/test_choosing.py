@@ -1,5 +1,6 @@
 """lp.choose: stages are chosen one by one, and their modelled times add up."""
 
+import gc
 import itertools
 from collections import Counter
 
@@ -11,6 +12,7 @@ from liftpy.explore.search import modelled_choice
 from liftpy.explore.search.modelled_choice import HOPELESS, WHOLE, forecast
 from liftpy.explore.space.member import everything
 from liftpy.opencl.devices import find_device
+from liftpy.pipeline import collection_paused
 from liftpy.rewrite.composition import STAGES, StagedSkeleton
 from liftpy.rewrite.skeleton import key_of
 from liftpy.traffic.machine import hardware_of
@@ -125,3 +127,23 @@ def test_a_search_by_stages_without_a_forecast_gives_each_partition_a_turn():
     space = lp.space(ATTENTION, X86)
     tried = itertools.islice(searches.named("local")(space, 0, [], everything), 4)
     assert {form_of(c) for c in tried} >= {p.key for p in space.products}
+
+
+def test_the_objects_of_a_space_are_not_traversed_as_new_ones():
+    """They are old as soon as collection goes on, unless the process has frozen some."""
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    with collection_paused(kept=True):
+        made = [[k] for k in range(20_000)]
+    young = len(gc.get_objects(generation=0))
+    gc.freeze()
+    held = gc.get_freeze_count()
+    with collection_paused(kept=True):
+        more = [[k] for k in range(100)]
+    still = gc.get_freeze_count()
+    if not frozen:
+        gc.unfreeze()
+    assert gc.isenabled()
+    assert young < len(made)
+    assert held > 100 == len(more)
+    assert still > held / 2

@@ -68,7 +68,7 @@ def least_modelled(space: Space) -> Candidate | None:
     families = [*families_of(space).values()]
     if not families:
         return None
-    with collection_paused():
+    with collection_paused(kept=True):
         best = families[0]
         if len(families) > 1:
             best = min(families, key=lambda members: chooser.begun(members, PROBED).least)
