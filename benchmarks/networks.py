@@ -7,7 +7,8 @@ NETWORK is a name of `NETWORKS`; --size is the height and width of the image. Im
 their channels last between operations unless --declared-order is given. The operations are joined,
 and explored for --explore seconds with the defaults of `liftpy explore`. The plan chooses among the
 candidates that the campaigns in the folder --db have measured; an operation without a campaign has
-its first candidate. The outputs are compared with ONNX Runtime's, if it is installed.
+its first candidate. The outputs are compared with ONNX Runtime's, if it is installed. A turn begins
+after a rest in which the threads of the other library stop spinning.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
-from turns import host, turn
+from turns import SPINNING, host, timed_alternately, turn
 
 import liftpy as lp
 
@@ -203,12 +205,11 @@ def main() -> None:
         print(f"the largest difference is {error:.1e} of the largest value")
         assert error < 1e-4, error
         runs["ONNX Runtime"] = host(lambda: session.run(None, x))
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(given.repeats):
-        for name, run in runs.items():
-            times[name].append(turn(run)["wall"])
-    for name, walls in times.items():
-        print(f"{name:14}{statistics.median(walls) / 1e6:10.3f} ms")
+    turns = {name: partial(turn, run) for name, run in runs.items()}
+    samples, others = timed_alternately(turns, given.repeats, rest=SPINNING)
+    for name, figures in samples.items():
+        print(f"{name:14}{statistics.median(figures['wall']) / 1e6:10.3f} ms")
+    print(f"other work took {others:.0%} of the processors in the rests")
     p = plan.point
     print(f"arena {p.arena} bytes, at least {p.bound}; constants {p.constants} bytes")
     plan.close()

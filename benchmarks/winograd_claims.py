@@ -35,17 +35,19 @@ from liftpy.language.text.program import parse
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     Block,
-    Dot,
     For,
     If,
     Let,
-    Operate,
     Store,
-    Value,
     statements_in,
-    values_in,
 )
 from liftpy.loops.unswitch import tests_in
+from liftpy.loops.values import (
+    Dot,
+    Operate,
+    Value,
+    values_in,
+)
 from liftpy.pipeline import Compilation, compile_program
 from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.partition import WINOGRAD, Partition, Stage

@@ -41,7 +41,14 @@ from liftpy.loops.bounds import bounds as bounds_of
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import after_each_pass, in_loop_ir, nests
 from liftpy.loops.show import show_kernel
-from liftpy.loops.tree import Cell, Simple, accesses_of, statements_in
+from liftpy.loops.tree import (
+    Simple,
+    accesses_of,
+    statements_in,
+)
+from liftpy.loops.values import (
+    Cell,
+)
 from liftpy.loops.writers import shared_stores
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.generate import buffer_names

@@ -19,11 +19,11 @@ from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ZERO, Nat, nat
 from liftpy.ir.primitive import function_of
-from liftpy.ir.types import ArrayType, Type, components, size_bytes
+from liftpy.ir.types import ArrayType, Type, size_bytes
 from liftpy.ir.walk import bound_names, children, every_part, has_call, lambda_of, with_child
+from liftpy.kernels.images import images_of
 from liftpy.kernels.launch import Demand, check_in_place, demand
 from liftpy.primitives import (
-    AsImage,
     Drop,
     IterateSeq,
     Join,
@@ -34,7 +34,6 @@ from liftpy.primitives import (
 )
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.levels import has_levels
-from liftpy.primitives.lowered import TEXEL_SCALARS
 from liftpy.primitives.work import computes
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
@@ -170,36 +169,6 @@ def chain(program: LoweredProgram, result: str = OUTPUT) -> Chain:
         images = images_of(body, frozenset(reads))
         kernels.append(Kernel(name, body, reads, out, phases[out], asked, scratch, images))
     return Chain(tuple(kernels), tuple(_buffers(program, kernels, results)), made, cutter.lets)
-
-
-def images_of(body: Expr, reads: frozenset[Param]) -> frozenset[Param]:
-    """The buffers that a kernel's body reads through images.
-
-    Raises TypeRefused if `asImage` is applied to anything but buffers that the kernel only reads,
-    or if their scalars are of a type without texels.
-    """
-    found: set[Param] = set()
-    for part in every_part(body) if has_call(body, AsImage) else ():
-        if not (isinstance(part, FunCall) and isinstance(part.fun, AsImage)):
-            continue
-        (array,) = part.args
-        if not array.free or not array.free <= reads or computes(array):
-            raise TypeRefused(
-                f"{AsImage.name} needs an array in a buffer that its kernel only reads, and got "
-                f"one of type {array.type} that is computed, or that depends on a variable of a "
-                "function: apply it to a parameter of the program, or to the result of toGlobal "
-                "outside of all parallel maps"
-            )
-        for param in array.free:
-            for component in components(param.type):
-                if component.scalar not in TEXEL_SCALARS:
-                    raise TypeRefused(
-                        f"{AsImage.name} cannot read {param.name}, of {component.scalar}: texels "
-                        f"are of {' or '.join(map(str, TEXEL_SCALARS))}. Leave out "
-                        f"{AsImage.name}, or convert the array and store the result with toGlobal"
-                    )
-        found |= array.free
-    return frozenset(found)
 
 
 def chain_of_skeleton(program: LoweredProgram, result: str = "") -> Chain:

@@ -26,7 +26,6 @@ from liftpy.loops.bounds import link
 from liftpy.loops.tree import (
     Barrier,
     Block,
-    Cell,
     Fetch,
     For,
     If,
@@ -35,6 +34,9 @@ from liftpy.loops.tree import (
     accesses_of,
     statements_in,
     with_blocks,
+)
+from liftpy.loops.values import (
+    Cell,
 )
 from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
 

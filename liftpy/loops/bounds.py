@@ -24,22 +24,24 @@ from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.types import INTEGERS
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
-    All,
     Block,
+    For,
+    If,
+    Let,
+    Simple,
+    Store,
+)
+from liftpy.loops.values import (
+    All,
     Both,
     Cell,
     Condition,
     Const,
     Fails,
-    For,
-    If,
-    Let,
     Name,
     Operate,
     RangeTest,
     Select,
-    Simple,
-    Store,
     Value,
 )
 from liftpy.semantics.smt import Undecided, Witness, find_point

@@ -35,17 +35,19 @@ from liftpy.loops.lower import LoopKernel
 from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.loops.silent_stores import names_in
 from liftpy.loops.tree import (
-    All,
     Block,
     For,
     If,
     Let,
-    RangeTest,
     Statement,
     is_collective,
     statements_in,
 )
 from liftpy.loops.unswitch import Given, tests_in
+from liftpy.loops.values import (
+    All,
+    RangeTest,
+)
 from liftpy.loops.zeros import without_zeros
 from liftpy.primitives import ByClasses
 

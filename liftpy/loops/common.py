@@ -21,29 +21,31 @@ from liftpy.ir.nat import Nat
 from liftpy.loops.hoisting import is_constant
 from liftpy.loops.substitute import renamed
 from liftpy.loops.tree import (
-    All,
     Barrier,
     Block,
+    Fetch,
+    For,
+    If,
+    Let,
+    Statement,
+    Store,
+    with_blocks,
+)
+from liftpy.loops.values import (
+    All,
     Both,
     Cell,
     Condition,
     Const,
     Fails,
-    Fetch,
-    For,
-    If,
     Index,
-    Let,
     Name,
     RangeTest,
     Select,
-    Statement,
-    Store,
     SubgroupsReduce,
     Value,
     VectorSlice,
     rebuilt,
-    with_blocks,
 )
 
 Place = TypeVar("Place", Cell, RangeTest)

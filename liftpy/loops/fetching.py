@@ -14,7 +14,6 @@ from dataclasses import replace
 from liftpy.ir.nat import var
 from liftpy.loops.tree import (
     Block,
-    Cell,
     Fetch,
     For,
     Simple,
@@ -22,6 +21,9 @@ from liftpy.loops.tree import (
     accesses_of,
     statements_in,
     with_blocks,
+)
+from liftpy.loops.values import (
+    Cell,
 )
 from liftpy.views.terms import Memory
 

@@ -16,7 +16,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from liftpy.loops.bounds import is_natural
-from liftpy.loops.tree import Block, Cell, For, If, Let, Select, Statement, SubgroupReduce, Value
+from liftpy.loops.tree import (
+    Block,
+    For,
+    If,
+    Let,
+    Statement,
+)
+from liftpy.loops.values import (
+    Cell,
+    Select,
+    SubgroupReduce,
+    Value,
+)
 
 
 def hoisted(block: Block) -> Block:

@@ -11,7 +11,9 @@ from liftpy.kernels.chain import Kernel
 from liftpy.loops.emit import Emitter, Env
 from liftpy.loops.nest import Nest
 from liftpy.loops.stepping import memories_of
-from liftpy.loops.tree import Block
+from liftpy.loops.tree import (
+    Block,
+)
 from liftpy.loops.updates import at_once, check_own
 from liftpy.primitives.lowered import TEXEL, AsImage
 from liftpy.views.access import Allocate, memory_view

@@ -10,7 +10,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from liftpy.ir.nat import Nat
-from liftpy.loops.tree import All, Block, For, If, RangeTest, Statement
+from liftpy.loops.tree import (
+    Block,
+    For,
+    If,
+    Statement,
+)
+from liftpy.loops.values import (
+    All,
+    RangeTest,
+)
 
 
 def merge_stores(block: Block) -> Block:

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from liftpy.errors import TypeRefused
-from liftpy.loops.tree import Barrier
+from liftpy.loops.tree import (
+    Barrier,
+)
 from liftpy.views.access import AccessReader
 from liftpy.views.terms import Lanes, Load, Memory, Term
 

@@ -16,7 +16,10 @@ from liftpy.loops.lower import LoopKernel, lowered
 from liftpy.loops.nest import MOST_STATEMENTS, Nest, too_long
 from liftpy.loops.regular import without_snapshots
 from liftpy.loops.storing import stored
-from liftpy.loops.tree import Block, statements_in
+from liftpy.loops.tree import (
+    Block,
+    statements_in,
+)
 from liftpy.loops.unroll import partly_unrolled
 from liftpy.loops.verify import verify
 

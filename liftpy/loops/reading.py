@@ -29,6 +29,10 @@ from liftpy.loops.terms import (
     repeated,
 )
 from liftpy.loops.tree import (
+    Let,
+    Statement,
+)
+from liftpy.loops.values import (
     All,
     Both,
     Cell,
@@ -37,19 +41,19 @@ from liftpy.loops.tree import (
     Dot,
     Fails,
     Index,
-    Let,
     Name,
     Operate,
     Pack,
     Select,
     Splat,
-    Statement,
     SubgroupReduce,
     SubgroupsReduce,
     VectorSlice,
     is_in_texels,
 )
-from liftpy.loops.tree import Value as Code
+from liftpy.loops.values import (
+    Value as Code,
+)
 from liftpy.primitives.vector import LANES_OF_A_DOT
 from liftpy.views.access import AccessReader
 from liftpy.views.terms import (

@@ -18,7 +18,9 @@ from typing import TypeAlias
 from liftpy.ir.operators import OPERATORS
 from liftpy.ir.types import FLOATS, INTEGERS, ScalarType, integer_range
 from liftpy.loops.terms import tests_of
-from liftpy.loops.tree import RangeTest
+from liftpy.loops.values import (
+    RangeTest,
+)
 from liftpy.views.terms import Apply, Choice, Constant, Load, Term
 
 

@@ -18,14 +18,12 @@ from dataclasses import replace
 from liftpy.loops.merge_stores import strongest
 from liftpy.loops.silent import Tests, of_all
 from liftpy.loops.tree import (
-    All,
     Barrier,
     Block,
     Fetch,
     For,
     If,
     Let,
-    RangeTest,
     Simple,
     Statement,
     Store,
@@ -33,6 +31,10 @@ from liftpy.loops.tree import (
     with_blocks,
 )
 from liftpy.loops.unswitch import Given, counters_of, declared_in
+from liftpy.loops.values import (
+    All,
+    RangeTest,
+)
 
 
 def without_silent_stores(block: Block) -> Block:

@@ -9,7 +9,9 @@ from liftpy.ir.nat import ZERO, Nat, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
 from liftpy.loops.nest import Assign, Loop, Statement
-from liftpy.loops.tree import Barrier
+from liftpy.loops.tree import (
+    Barrier,
+)
 from liftpy.loops.viewing import Viewing
 from liftpy.primitives import MapGlb, MapLcl, MapSeq, MapSeqAhead, MapSeqUnroll, MapWrg
 from liftpy.views.terms import Load, Memory

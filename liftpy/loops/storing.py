@@ -17,7 +17,17 @@ from liftpy.loops.terms import (
     in_all_lanes,
     where_fails,
 )
-from liftpy.loops.tree import All, Barrier, Block, For, If, RangeTest, Store
+from liftpy.loops.tree import (
+    Barrier,
+    Block,
+    For,
+    If,
+    Store,
+)
+from liftpy.loops.values import (
+    All,
+    RangeTest,
+)
 from liftpy.views.terms import Apply, Choice, Condition, Constant, Load, Memory, Term, Variable
 
 

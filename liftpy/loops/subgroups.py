@@ -20,7 +20,13 @@ from liftpy.ir.nat import var
 from liftpy.ir.pull import Value
 from liftpy.loops.nest import Assign
 from liftpy.loops.stepping import Stepping
-from liftpy.loops.tree import SUBGROUP_ID, SUBGROUP_LOCAL_ID, Barrier
+from liftpy.loops.tree import (
+    Barrier,
+)
+from liftpy.loops.values import (
+    SUBGROUP_ID,
+    SUBGROUP_LOCAL_ID,
+)
 from liftpy.loops.viewing import Env
 from liftpy.primitives import MapLcl, ReduceSubgroups
 from liftpy.primitives.subgroups import subgroup_operator

@@ -7,7 +7,10 @@ from functools import lru_cache
 
 from liftpy.ir.nat import Extreme, Nat, Remainder, Var, atom, nat, product, var
 from liftpy.ir.polynomial import Atom
-from liftpy.loops.tree import All, RangeTest
+from liftpy.loops.values import (
+    All,
+    RangeTest,
+)
 from liftpy.views.terms import Choice, Inside, Term
 
 

@@ -34,24 +34,26 @@ from dataclasses import dataclass, field, replace
 from liftpy.loops.merge_stores import decided_by
 from liftpy.loops.terms import at_all, turning_point
 from liftpy.loops.tree import (
-    All,
     Block,
-    Both,
-    Condition,
-    Fails,
     For,
     If,
     Let,
-    RangeTest,
-    Select,
     Simple,
     Statement,
     Store,
-    Value,
     is_collective,
-    rebuilt,
     statements_in,
     with_blocks,
+)
+from liftpy.loops.values import (
+    All,
+    Both,
+    Condition,
+    Fails,
+    RangeTest,
+    Select,
+    Value,
+    rebuilt,
 )
 
 

@@ -8,7 +8,16 @@ be removed.
 
 from __future__ import annotations
 
-from liftpy.loops.tree import Block, Fetch, If, Let, Simple, Statement, Store, with_blocks
+from liftpy.loops.tree import (
+    Block,
+    Fetch,
+    If,
+    Let,
+    Simple,
+    Statement,
+    Store,
+    with_blocks,
+)
 
 
 def without_unused(block: Block) -> Block:

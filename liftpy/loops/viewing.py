@@ -29,7 +29,9 @@ from liftpy.ir.uses import Component, Uses, used_often
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
 from liftpy.loops.nest import DATA_INDEX, LANES, Bind, Statement
-from liftpy.loops.tree import Barrier
+from liftpy.loops.tree import (
+    Barrier,
+)
 from liftpy.primitives import (
     AnyIterate,
     AnyReduce,

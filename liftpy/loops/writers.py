@@ -15,7 +15,9 @@ from liftpy.ir.constraint import Constraint, at_most, equal
 from liftpy.ir.nat import Nat, var
 from liftpy.loops.bounds import CodePlace, accesses
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.tree import SUBGROUP_IDS
+from liftpy.loops.values import (
+    SUBGROUP_IDS,
+)
 from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
 from liftpy.views.terms import Memory
 

@@ -17,18 +17,20 @@ from dataclasses import dataclass, replace
 from liftpy.ir.types import FLOATS
 from liftpy.loops.tree import (
     Block,
-    Cell,
-    Const,
     For,
     If,
     Let,
-    Name,
-    Operate,
     Statement,
     Store,
+    statements_in,
+)
+from liftpy.loops.values import (
+    Cell,
+    Const,
+    Name,
+    Operate,
     Value,
     rebuilt,
-    statements_in,
 )
 
 

@@ -13,37 +13,39 @@ from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import F32, FLOATS, SCALAR_BYTES
 from liftpy.kernels.launch import LOCAL_ALIGNMENT
 from liftpy.loops.tree import (
-    All,
     Barrier,
     Block,
+    Fetch,
+    For,
+    If,
+    Let,
+    Simple,
+    Statement,
+    Store,
+    statements_in,
+)
+from liftpy.loops.unswitch import tests_in
+from liftpy.loops.values import (
+    All,
     Both,
     Cell,
     Condition,
     Const,
     Dot,
     Fails,
-    Fetch,
-    For,
-    If,
     Index,
-    Let,
     Name,
     Operate,
     Pack,
     RangeTest,
     Select,
-    Simple,
     Splat,
-    Statement,
-    Store,
     SubgroupReduce,
     SubgroupsReduce,
     Value,
     VectorSlice,
-    statements_in,
     values_in,
 )
-from liftpy.loops.unswitch import tests_in
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vector_type
 from liftpy.opencl.indices import MAX_INT, index_c, magnitude
 from liftpy.opencl.scalars import INFIX, literal_c, operator_c

@@ -24,7 +24,11 @@ from liftpy.ir.types import (
     ScalarType,
     integer_range,
 )
-from liftpy.loops.tree import Const, Operate, Value
+from liftpy.loops.values import (
+    Const,
+    Operate,
+    Value,
+)
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, vector_type
 from liftpy.primitives.vector import LANES_OF_A_DOT
 

@@ -18,12 +18,14 @@ from liftpy.ir.operators import OPERATORS
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     Block,
-    Dot,
     For,
     If,
     Let,
-    Operate,
     Store,
+)
+from liftpy.loops.values import (
+    Dot,
+    Operate,
     SubgroupReduce,
     SubgroupsReduce,
     Value,

@@ -22,7 +22,15 @@ from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import Hardware
 from liftpy.ir.types import size_bytes
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.tree import SUBGROUP_LOCAL_ID, Barrier, Block, Cell, For
+from liftpy.loops.tree import (
+    Barrier,
+    Block,
+    For,
+)
+from liftpy.loops.values import (
+    SUBGROUP_LOCAL_ID,
+    Cell,
+)
 from liftpy.opencl.printer import is_whole
 from liftpy.primitives.lowered import TEXEL
 from liftpy.traffic.model import LATENCY, ModelledKernel

@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from liftpy.loops.tree import All, Both, Condition, Fails, For
+from liftpy.loops.tree import (
+    For,
+)
+from liftpy.loops.values import (
+    All,
+    Both,
+    Condition,
+    Fails,
+)
 
 IN_GROUPS = ("wid", "lid")
 """The ids that make a global one."""
@@ -29,7 +37,12 @@ def share(
     other.
 
     >>> from liftpy.ir.nat import var
-    >>> from liftpy.loops.tree import Block, RangeTest
+    >>> from liftpy.loops.tree import (
+    Block,
+    )
+    from liftpy.loops.values import (
+    RangeTest,
+    )
     >>> inside = All((RangeTest(3 * var("gid0", 0, 4) + var("i", 0, 2), 13),))
     >>> share([(inside, True)], {"gid0": 5}, [For("i", 0, 3, 1, Block())])
     Fraction(13, 15)

@@ -20,18 +20,20 @@ from liftpy.ir.types import F32, size_bytes
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     Block,
-    Cell,
-    Condition,
-    Dot,
     For,
     If,
     Let,
-    Operate,
     Store,
+    accesses_of,
+)
+from liftpy.loops.values import (
+    Cell,
+    Condition,
+    Dot,
+    Operate,
     SubgroupReduce,
     SubgroupsReduce,
     Value,
-    accesses_of,
     values_in,
 )
 from liftpy.traffic.guards import share

@@ -11,7 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from liftpy.ir.types import size_bytes
-from liftpy.loops.tree import SUBGROUP_ID, SUBGROUP_LOCAL_ID, Cell, For
+from liftpy.loops.tree import (
+    For,
+)
+from liftpy.loops.values import (
+    SUBGROUP_ID,
+    SUBGROUP_LOCAL_ID,
+    Cell,
+)
 
 WORD = 4
 """Bytes of a word of a bank of local memory."""

@@ -14,7 +14,9 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.constraints.draw import Space
 from liftpy.kernels.chain import chain
 from liftpy.language.text.program import parse
-from liftpy.loops.tree import Operate
+from liftpy.loops.values import (
+    Operate,
+)
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.rewrite.composition import skeletons, stage_skeletons

@@ -11,7 +11,13 @@ from liftpy.errors import TypeRefused
 from liftpy.explore.measure.inputs import inputs
 from liftpy.kernels.chain import chain
 from liftpy.loops.bounds import bounds
-from liftpy.loops.tree import Block, Cell, Store
+from liftpy.loops.tree import (
+    Block,
+    Store,
+)
+from liftpy.loops.values import (
+    Cell,
+)
 from liftpy.loops.writers import shared_stores
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session

@@ -18,7 +18,10 @@ from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
 from liftpy.ir.types import EXTENSIONS, SCALARS, SUBGROUPS
 from liftpy.language.text.program import parse
-from liftpy.loops.tree import Barrier, statements_in
+from liftpy.loops.tree import (
+    Barrier,
+    statements_in,
+)
 from liftpy.opencl.arguments import DTYPES
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module

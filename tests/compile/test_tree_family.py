@@ -17,7 +17,10 @@ from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
-from liftpy.loops.tree import Barrier, statements_in
+from liftpy.loops.tree import (
+    Barrier,
+    statements_in,
+)
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program

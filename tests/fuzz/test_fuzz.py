@@ -23,7 +23,13 @@ from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, scalars
 from liftpy.ir.walk import top_down
 from liftpy.language.text.program import parse, show
 from liftpy.loops import unswitch
-from liftpy.loops.tree import For, RangeTest, Statement
+from liftpy.loops.tree import (
+    For,
+    Statement,
+)
+from liftpy.loops.values import (
+    RangeTest,
+)
 from liftpy.opencl.session import Session
 from liftpy.primitives import Map
 from liftpy.rewrite.forms import partitions

@@ -13,15 +13,17 @@ from liftpy.loops.bounds import bounds
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     Block,
-    Cell,
-    Const,
     For,
     If,
-    Operate,
-    Select,
     Simple,
     Statement,
     Store,
+)
+from liftpy.loops.values import (
+    Cell,
+    Const,
+    Operate,
+    Select,
     Value,
     rebuilt,
 )

@@ -18,24 +18,26 @@ from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.loops.passes import after_each_pass
 from liftpy.loops.silent_stores import without_silent_stores
 from liftpy.loops.tree import (
-    All,
     Block,
-    Cell,
-    Const,
     For,
     If,
     Let,
-    Name,
-    Operate,
-    RangeTest,
     Simple,
     Statement,
     Store,
-    Value,
     statements_in,
-    values_in,
 )
 from liftpy.loops.unswitch import unswitched
+from liftpy.loops.values import (
+    All,
+    Cell,
+    Const,
+    Name,
+    Operate,
+    RangeTest,
+    Value,
+    values_in,
+)
 from liftpy.loops.zeros import without_zeros
 from liftpy.pipeline import PASSES, compile_program
 from liftpy.semantics.evaluate import evaluate

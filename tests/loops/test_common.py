@@ -8,21 +8,23 @@ from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32
 from liftpy.loops.common import without_common
 from liftpy.loops.tree import (
-    All,
     Barrier,
     Block,
-    Cell,
-    Const,
     For,
     If,
     Let,
+    Statement,
+    Store,
+)
+from liftpy.loops.values import (
+    All,
+    Cell,
+    Const,
     Name,
     Operate,
     Pack,
     RangeTest,
     Select,
-    Statement,
-    Store,
     Value,
     VectorSlice,
 )

@@ -5,7 +5,17 @@ from __future__ import annotations
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32
 from liftpy.loops.fetching import fetched_ahead
-from liftpy.loops.tree import Block, Cell, Fetch, For, Let, Statement, statements_in
+from liftpy.loops.tree import (
+    Block,
+    Fetch,
+    For,
+    Let,
+    Statement,
+    statements_in,
+)
+from liftpy.loops.values import (
+    Cell,
+)
 from liftpy.views.terms import Memory
 
 X = Memory("x", "global", F32, 640, writable=False)

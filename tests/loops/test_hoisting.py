@@ -8,19 +8,21 @@ from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.types import F32
 from liftpy.loops.hoisting import hoisted
 from liftpy.loops.tree import (
-    All,
     Block,
-    Cell,
-    Const,
     For,
     If,
     Let,
+    Statement,
+    Store,
+)
+from liftpy.loops.values import (
+    All,
+    Cell,
+    Const,
     Name,
     Operate,
     RangeTest,
     Select,
-    Statement,
-    Store,
     Value,
 )
 from tests.loops.memories import HELD, OUTPUT, XS

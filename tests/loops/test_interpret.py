@@ -12,7 +12,16 @@ from liftpy.ir.nat import nat
 from liftpy.ir.types import F32
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import after_each_pass
-from liftpy.loops.tree import Block, Cell, Const, Let, Name, Store
+from liftpy.loops.tree import (
+    Block,
+    Let,
+    Store,
+)
+from liftpy.loops.values import (
+    Cell,
+    Const,
+    Name,
+)
 from liftpy.loops.verify import verify
 from liftpy.pipeline import PASSES, compile_program
 from liftpy.semantics.evaluate import evaluate

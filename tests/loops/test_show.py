@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from liftpy.ir.types import F32, I32
 from liftpy.loops.show import show
-from liftpy.loops.tree import Name, Operate
+from liftpy.loops.values import (
+    Name,
+    Operate,
+)
 
 
 def test_an_operator_with_a_name_is_written_as_a_function() -> None:

@@ -7,7 +7,15 @@ import pytest
 
 from liftpy.errors import InternalError
 from liftpy.loops.show import show_kernel
-from liftpy.loops.tree import Barrier, If, Let, SubgroupReduce, statements_in
+from liftpy.loops.tree import (
+    Barrier,
+    If,
+    Let,
+    statements_in,
+)
+from liftpy.loops.values import (
+    SubgroupReduce,
+)
 from liftpy.pipeline import Compilation, compile_program
 from tests.arrays import distinct_integers
 from tests.draws import unproved

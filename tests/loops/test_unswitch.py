@@ -18,21 +18,23 @@ from liftpy.loops.merge_stores import merge_stores
 from liftpy.loops.silent_stores import without_silent_stores
 from liftpy.loops.terms import in_a_row, where_fails
 from liftpy.loops.tree import (
-    All,
     Block,
-    Cell,
-    Const,
     For,
     If,
     Let,
+    Statement,
+    Store,
+)
+from liftpy.loops.unswitch import unswitched
+from liftpy.loops.values import (
+    All,
+    Cell,
+    Const,
     Name,
     RangeTest,
     Select,
-    Statement,
-    Store,
     Value,
 )
-from liftpy.loops.unswitch import unswitched
 from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.terms import Memory

@@ -7,8 +7,22 @@ from liftpy.explore.exploring import whole_space
 from liftpy.ir.nat import var
 from liftpy.ir.types import F32, I32
 from liftpy.language.text.program import parse
-from liftpy.loops.tree import All, Block, Cell, Const, Fetch, For, If, Let, Name, RangeTest, Store
+from liftpy.loops.tree import (
+    Block,
+    Fetch,
+    For,
+    If,
+    Let,
+    Store,
+)
 from liftpy.loops.unused import without_unused
+from liftpy.loops.values import (
+    All,
+    Cell,
+    Const,
+    Name,
+    RangeTest,
+)
 from liftpy.pipeline import compile_candidate
 from liftpy.views.terms import Memory
 

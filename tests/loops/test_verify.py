@@ -12,24 +12,26 @@ from liftpy.ir.nat import nat, var
 from liftpy.ir.types import BOOL, F32, I8, I32
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
-    All,
     Barrier,
     Block,
+    For,
+    If,
+    Let,
+    Statement,
+    Store,
+)
+from liftpy.loops.values import (
+    All,
     Cell,
     Const,
     Dot,
-    For,
-    If,
     Index,
-    Let,
     Name,
     Operate,
     Pack,
     RangeTest,
     Select,
     Splat,
-    Statement,
-    Store,
     SubgroupReduce,
     SubgroupsReduce,
     VectorSlice,

@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.tree import Block, Cell, For, Select, Value
+from liftpy.loops.tree import (
+    Block,
+    For,
+)
+from liftpy.loops.values import (
+    Cell,
+    Select,
+    Value,
+)
 from liftpy.semantics.operations import DTYPES
 from tests.loops.interpret import Machine
 

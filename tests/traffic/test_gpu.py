@@ -8,7 +8,12 @@ import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.ir.nat import var
 from liftpy.ir.types import F32
-from liftpy.loops.tree import Cell, For
+from liftpy.loops.tree import (
+    For,
+)
+from liftpy.loops.values import (
+    Cell,
+)
 from liftpy.traffic.gpu import (
     OPERANDS,
     axes_of,

@@ -19,13 +19,15 @@ from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     Barrier,
     Block,
-    Cell,
     For,
     Let,
-    Name,
-    Operate,
     Statement,
     Store,
+)
+from liftpy.loops.values import (
+    Cell,
+    Name,
+    Operate,
     VectorSlice,
 )
 from liftpy.opencl.devices import find_device

@@ -5,7 +5,16 @@ from fractions import Fraction
 import pytest
 
 from liftpy.ir.nat import var
-from liftpy.loops.tree import All, Block, Both, Fails, For, RangeTest
+from liftpy.loops.tree import (
+    Block,
+    For,
+)
+from liftpy.loops.values import (
+    All,
+    Both,
+    Fails,
+    RangeTest,
+)
 from liftpy.traffic.guards import share
 
 ROW, J, LID, WID, GID = (var(name, 0, 6) for name in ("i", "j", "lid0", "wid0", "gid0"))

@@ -8,7 +8,13 @@ import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.space.space import Space
 from liftpy.ir.types import size_bytes
-from liftpy.loops.tree import For, If, Let, Store, accesses_of
+from liftpy.loops.tree import (
+    For,
+    If,
+    Let,
+    Store,
+    accesses_of,
+)
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.generate import buffer_names
 from liftpy.pipeline import chain_of, loops_of
