@@ -9,6 +9,7 @@ import liftpy as lp
 from liftpy.explore import search as searches
 from liftpy.explore.search import modelled_choice
 from liftpy.explore.search.modelled_choice import HOPELESS, WHOLE, forecast
+from liftpy.explore.search.stages import Arm
 from liftpy.explore.space.member import everything
 from liftpy.opencl.devices import find_device
 from liftpy.rewrite.composition import STAGES, StagedSkeleton
@@ -125,3 +126,21 @@ def test_a_search_by_stages_without_a_forecast_gives_each_partition_a_turn():
     space = lp.space(ATTENTION, X86)
     tried = itertools.islice(searches.named("local")(space, 0, [], everything), 4)
     assert {form_of(c) for c in tried} >= {p.key for p in space.products}
+
+
+def test_each_partition_is_asked_for_its_time_a_few_times_only(monkeypatch):
+    """The next turn takes time in proportion to the number of partitions."""
+    measured, count = Arm.measured, Counter()
+
+    def counted(arm):
+        count[id(arm)] += 1
+        return measured(arm)
+
+    sums = (f"let y{k + 1} = (y{k} |> slide(3, 1) |> map(reduce(add, 0))) in" for k in range(3))
+    space = lp.space(lp.parse(f"def p(y0: [64]f32) = {' '.join(sums)} y3 |> map(x => x * x)"), X86)
+    tried = searches.named("guided")(space, 0, [], everything)
+    next(tried)
+    monkeypatch.setattr(Arm, "measured", counted)
+    next(tried)
+    assert len(count) > 8
+    assert max(count.values()) < len(count)
