@@ -35,9 +35,9 @@ class Choice:
     modelled time in milliseconds; their other stages were not searched. `unlikely` are the families
     and partitions whose first few candidates are much slower than the best candidate, with the
     modelled time of the best of these few, of all or of some stages; they were not searched
-    further. `drawn` candidates (of stages)
-    were ordered by figures, and `considered` of them modelled. `deriving` and `choosing` are the
-    seconds that deriving the space and choosing in it took.
+    further. `drawn` candidates (of stages) were ordered by figures, and `considered` of them
+    modelled. `deriving` and `choosing` are the seconds that deriving the space and choosing in it
+    took.
     """
 
     best: Model

@@ -31,6 +31,7 @@ from liftpy.rewrite.strategies.families import (
     FAMILIES,
     choices_of,
     derived,
+    has_its_images,
     shape_of,
     skeletons_of,
 )
@@ -127,6 +128,8 @@ def skeletons_with(
             made = derived_alone(stage.key, family, choices, Derived(stage.canonical))
             if made is None:
                 break
+            if not has_its_images(made, choices):
+                continue
             yield of_stage(made, partition, stage)
 
 

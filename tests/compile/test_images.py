@@ -337,6 +337,22 @@ def test_arrays_without_texels_are_no_choice():
     assert lp.space(half, device).choices["images"] == ["inputs"]
 
 
+def test_copies_without_whole_texels_are_no_choice():
+    """A stored padding of 13 x 14 elements is not read through an image, and has no candidates."""
+    program = parse("""
+        def sums(x: [13][12]f32) = x |> map(padClamp(1, 1)) |> map(slide(3, 1))
+          |> map(map(w => w |> reduce(add, 0)))""")
+    skeletons = [m.skeleton for m in lp.space(program, "profile:mali-g72").members]
+    with_images = [s for s in skeletons if "images" in s.words]
+    assert with_images
+    for skeleton in with_images:
+        assert any(step.rule == "as_image" for step in skeleton.derivation.steps), skeleton.key
+    paddings = {s.words["pad"] for s in skeletons if s.family == "tiled"}
+    assert "copy" in paddings - {s.words["pad"] for s in with_images}
+    copied = f"tiled(pad=copy, {next(s for s in with_images).key.partition(', ')[2]}"
+    assert skeleton_named(program, copied) is None
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(512, 256), (600, 512)])
 def test_a_space_keeps_the_limit_of_a_profile(rows, columns):
     """An image of a buffer has at most 65536 texels on a Mali GPU, and 134217728 on an Adreno."""

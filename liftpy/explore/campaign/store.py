@@ -166,8 +166,8 @@ class Store(CampaignReader):
             if there["key"] != candidate.key:
                 raise StoreRefused(
                     f"{self.path} has {there['key']} as candidate {candidate.ordinal}, this liftpy "
-                    f"draws {candidate.key} ({candidate.label}) there: liftpy has changed since. "
-                    "Name another file with --db"
+                    f"draws {candidate.key} ({candidate.label}) there: liftpy has changed since, "
+                    "or the device had other limits. Name another file with --db"
                 )
 
     def place(self, candidate: Candidate) -> None:

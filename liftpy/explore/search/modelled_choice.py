@@ -40,9 +40,7 @@ NEIGHBOURS = 40  # the most neighbours that are modelled for a stage
 FORMS = 6  # the most neighbours of a candidate that are of other skeletons
 GAIN = 0.01  # the least part of the time that a faster neighbour saves
 HOPELESS = 1.5  # a partition is abandoned if some of its stages take this many times the best time
-UNLIKELY = (
-    2.0  # a form is not searched if the best of `PROBED` of its stages take this many times it
-)
+UNLIKELY = 2.0  # a form is not searched if the best of `PROBED` take this many times the best time
 
 
 @dataclass(frozen=True)

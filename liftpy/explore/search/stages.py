@@ -154,6 +154,14 @@ class Arm:
         return float(sum(one.time_ns or 0 for one in best if one is not None))
 
 
+def times_slower(expected: float, least: float) -> float:
+    """How many times longer an expected time is than the least one, up to `BEHIND`.
+
+    It is 1 if one of them is not known.
+    """
+    return min(expected / least, BEHIND) if 0 < least < math.inf and expected else 1.0
+
+
 class StageSearches:
     """The searches of all stages of a space."""
 
@@ -271,27 +279,34 @@ class StageSearches:
 
     def chosen(self, arms: list[Arm], ordinal: int) -> Arm:
         """The partition that has the next turn."""
-        if ordinal < BEGIN or not ordinal % OTHERS:
-            return min(arms, key=lambda arm: (arm.turns + 1) * self.behind(arm))
-        return min(arms, key=self.expected)
+        scale = self.scale()
+        if ordinal >= BEGIN and ordinal % OTHERS:
+            return min(arms, key=lambda arm: self.expected(arm, scale))
+        least = self.least(scale)
+        return min(
+            arms, key=lambda arm: (arm.turns + 1) * times_slower(self.expected(arm, scale), least)
+        )
 
     def behind(self, arm: Arm) -> float:
         """How many times slower than the fastest partition this one should be, up to `BEHIND`."""
-        expected = self.expected(arm)
-        least = min((t for one in self.arms if (t := self.expected(one))), default=expected)
-        return min(expected / least, BEHIND) if 0 < least < math.inf and expected else 1.0
+        scale = self.scale()
+        return times_slower(self.expected(arm, scale), self.least(scale))
 
-    def expected(self, arm: Arm) -> float:
-        """The time of a partition: `Arm.measured`, or the modelled time if that is not known.
-
-        Modelled times are scaled by the median ratio of known to modelled times.
-        """
-        known = arm.measured()
-        if known or arm.key not in self.modelled:
-            return known
+    def scale(self) -> float:
+        """The median ratio of known times of partitions, in ns, to modelled ones, in ms."""
         pairs = ((one.measured(), self.modelled.get(one.key)) for one in self.arms)
         ratios = [time / ms for time, ms in pairs if 0 < time < math.inf and ms]
-        return self.modelled[arm.key] * (statistics.median(ratios) if ratios else 1e6)
+        return statistics.median(ratios) if ratios else 1e6
+
+    def expected(self, arm: Arm, scale: float) -> float:
+        """The time of a partition in ns: `Arm.measured`, or else the modelled time, scaled."""
+        known = arm.measured()
+        return known or self.modelled.get(arm.key, 0.0) * scale
+
+    def least(self, scale: float) -> float:
+        """The least time of a partition in ns; 0 if none is known."""
+        times = (self.expected(arm, scale) for arm in self.arms)
+        return min((t for t in times if t), default=0.0)
 
     def holding(self, ordinal: int) -> Iterator[Candidate]:
         """Candidates that hold values; partitions with the fewest of them so far come first."""
@@ -303,7 +318,8 @@ class StageSearches:
         arms = [arm for arm in self.arms if arm.algorithm in stored and arm.holding]
         arms.sort(key=lambda arm: arm.held)
         if not ordinal // HOLDING % EXPECTED:
-            arms.sort(key=self.expected)
+            scale = self.scale()
+            arms.sort(key=lambda arm: self.expected(arm, scale))
         for arm in arms:
             for found in self.held(arm, best[arm.algorithm]):
                 arm.held += 1

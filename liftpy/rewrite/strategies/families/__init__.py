@@ -13,6 +13,8 @@ from dataclasses import replace
 from liftpy.errors import InternalError
 from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
+from liftpy.ir.walk import has_call
+from liftpy.primitives import AsImage
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.lowered import TEXEL
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Parameter, Skeleton
@@ -124,8 +126,17 @@ def skeletons_of(family: Family, program: Program, *, images: bool = False) -> l
         made = derived(family.name, form, program, choices)
         if isinstance(made, Failure):
             return f"{family.name}: {made}"
-        found.append(made)
+        if has_its_images(made, choices):
+            found.append(made)
     return found
+
+
+def has_its_images(made: Skeleton, choices: Choices) -> bool:
+    """Whether a skeleton with the choice `images` reads an array through an image.
+
+    It does not if kernels read such arrays only from copies that are not whole texels.
+    """
+    return IMAGES not in dict(choices) or has_call(made.program.body.body, AsImage)
 
 
 _START = remembered(seq(layouts_inlined(), store_repeated(plain())))
