@@ -13,29 +13,45 @@ from tests import processes
 
 ROOT = Path(__file__).parents[1]
 
-ENDLESS = "import time\ntime.sleep(600)\n"
-STARTER = """
-import subprocess, sys
+# A process that has just been started has no environment that names its starter yet.
+ENDLESS = """
+import time
 from pathlib import Path
-subprocess.Popen([sys.executable, Path(__file__).with_name("of_a_starter.py")])
+Path(__file__).with_suffix(".begun").touch()
+time.sleep(600)
+"""
+BEGUN = """
+import subprocess, sys, time
+from pathlib import Path
+
+def begun(script):
+    child = subprocess.Popen([sys.executable, Path(__file__).with_name(script)])
+    while not Path(__file__).with_name(script).with_suffix(".begun").exists():
+        time.sleep(0.01)
+    return child
+"""
+STARTER = BEGUN + 'begun("of_a_starter.py")'
+SHORT = """
+from pathlib import Path
+Path(__file__).with_suffix(".begun").touch()
 """
 MODULE = """
-import subprocess, sys
-from pathlib import Path
+from begun import begun
 from tests import processes
 
 processes.SECONDS = 0.1
 
 def test_it():
-    child = subprocess.Popen([sys.executable, Path(__file__).with_name({script!r})])
+    child = begun({script!r})
     assert {script!r} == "child.py" or child.wait() == 0
 """
 FILES = {
     "pytest.ini": "[pytest]\n",
-    "short.py": "",
+    "begun.py": BEGUN,
+    "short.py": SHORT,
     "child.py": ENDLESS,
     "of_a_starter.py": ENDLESS,
-    "starter.py": STARTER,
+    "starter.py": STARTER + SHORT,
     "test_a.py": MODULE.format(script="short.py"),
     "test_b.py": MODULE.format(script="child.py"),
     "test_c.py": MODULE.format(script="starter.py"),

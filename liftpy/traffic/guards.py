@@ -37,12 +37,8 @@ def share(
     other.
 
     >>> from liftpy.ir.nat import var
-    >>> from liftpy.loops.tree import (
-    Block,
-    )
-    from liftpy.loops.values import (
-    RangeTest,
-    )
+    >>> from liftpy.loops.tree import Block, For
+    >>> from liftpy.loops.values import All, RangeTest
     >>> inside = All((RangeTest(3 * var("gid0", 0, 4) + var("i", 0, 2), 13),))
     >>> share([(inside, True)], {"gid0": 5}, [For("i", 0, 3, 1, Block())])
     Fraction(13, 15)
