@@ -26,7 +26,7 @@ Parts: TypeAlias = dict[str, Space | None]
 """The parts of a campaign's space that are derived, by name: None for one that does not exist."""
 
 MOST_SKELETONS = 10_000
-"""The most skeletons of kept spaces. One takes 35 to 200 KiB, so these take about a gigabyte."""
+"""The most skeletons of kept spaces. One takes 35 to 370 KiB, so these take up to 3 GB."""
 
 
 class Spaces:
