@@ -42,7 +42,8 @@ ORDER = "w |> map(image => image |> transpose |> map(transpose))"
 def test_a_let_of_a_layout_changes_no_space() -> None:
     named = lp.parse(CONVOLUTION.format(let=f"let v = {ORDER} in", v="v"))
     written = lp.parse(CONVOLUTION.format(let="", v=ORDER))
-    one, two = (lp.space(program, "profile:mali-g72") for program in (named, written))
+    families = ["direct", "cooperative"]
+    one, two = (lp.space(p, "profile:mali-g72", families=families) for p in (named, written))
     assert {m.skeleton.key for m in one.members} == {m.skeleton.key for m in two.members}
     assert [p.key for p in one.products] == [p.key for p in two.products]
     assert one.count() == two.count()
