@@ -100,7 +100,7 @@ def forecast(space: Space) -> Forecast | None:
             chooser.bound = min(chooser.bound, spent)
         if not found:
             return None
-        best, spent = min(found, key=lambda pair: pair[1])
+        best, _ = min(found, key=lambda pair: pair[1])
         made = chooser.searched(best, math.inf)
     if made is None:
         return None

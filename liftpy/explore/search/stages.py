@@ -43,6 +43,7 @@ BEHIND = 8.0  # a turn of a partition that is k times slower counts as min(k, BE
 GAIN = 0.99  # the fastest stages are combined if expected to take this part of the least time
 TOGETHER = 4  # so they are on every `TOGETHER`th turn of a partition
 HOLDING = 3  # every `HOLDING`th candidate holds values
+NS_PER_MS = 1e6  # the scale of modelled times until some partition has a time
 EXPECTED = 3  # every `EXPECTED`th of these is of the partition that is expected to be fastest
 
 
@@ -296,7 +297,7 @@ class StageSearches:
         """The median ratio of known times of partitions, in ns, to modelled ones, in ms."""
         pairs = ((one.measured(), self.modelled.get(one.key)) for one in self.arms)
         ratios = [time / ms for time, ms in pairs if 0 < time < math.inf and ms]
-        return statistics.median(ratios) if ratios else 1e6
+        return statistics.median(ratios) if ratios else NS_PER_MS
 
     def expected(self, arm: Arm, scale: float) -> float:
         """The time of a partition in ns: `Arm.measured`, or else the modelled time, scaled."""
