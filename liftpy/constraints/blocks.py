@@ -98,17 +98,17 @@ class Blocks:
         )
 
     def only_alternatives(self) -> set[Term]:
-        """Loads that need not be counted: of each and its alternative, at most one is declared.
+        """Loads and choices that need not be counted, because a choice of two of them is counted.
 
-        If only one choice reads two loads, the code declares neither if it has the choice, and one
-        of them if the sizes decide the choice.
+        If only one choice reads two of them, the code declares neither if it has the choice, and
+        one of them, instead of the choice, if the sizes decide it.
         """
         pairs = self.alternatives.items()
         return {one for one, other in pairs if self.is_read_once(one, other)}
 
-    def is_read_once(self, *loads: Term) -> bool:
-        """Whether each of some loads was read once."""
-        return all(self.times_read[load] == 1 for load in loads)
+    def is_read_once(self, *terms: Term) -> bool:
+        """Whether each of some loads and choices was read once."""
+        return all(self.times_read[term] == 1 for term in terms)
 
     @property
     def frame(self) -> Frame:
@@ -181,29 +181,32 @@ class Blocks:
                 self.fold_lanes(part, width if apart else ONE)
             elif part.kind == "one of":
                 self.choose_one(part, width if lane in part.names else ONE)
-            elif part.kind == "load":
-                row = not apart and is_row(part.index, lane)
+            elif is_held(part):
                 self.times_read[part] += 1
-                self.note_alternative(reading, lane, apart=apart)
+                self.note_alternatives(part, lane, apart=apart)
                 if part not in self.left_out or part not in self.alternatives:
-                    self.declare(reading.bare, lane, ONE if row else width)
-            elif part.kind == "choice" and part.stable:
-                self.declare(reading.bare, lane, width if apart else ONE)
+                    one = not apart and (part.kind == "choice" or is_row(part.index, lane))
+                    self.declare(reading.bare, lane, ONE if one else width)
             if self.is_shared(part) and (guards or not (part.kind == "choice" and part.stable)):
                 by_lane = apart or guards
                 self.declare(reading, lane, width if by_lane else ONE, again=apart)
 
-    def note_alternative(self, load: GuardedTerm, lane: str, *, apart: bool) -> None:
-        """Note a load that a choice selects instead of one that takes as many variables."""
-        part, guards, _ = load
-        other = guards[-1].otherwise if guards and guards[-1].holds else part
-        if other is part or other.kind != "load" or not other.stable:
+    def note_alternatives(self, choice: Term, lane: str, *, apart: bool) -> None:
+        """Note the loads and choices that a choice selects and that take as many variables."""
+        if choice.condition is None or not all(is_held(part) for part in choice.parts):
             return
-        names = counters_in(part.names)
-        rows = {not apart and is_row(one.index, lane) for one in (part, other)}
-        same = counters_in(other.names) == names and len(rows) == 1
-        if same and counters_of(guards[-1].condition) <= names:
-            self.alternatives[part] = other
+        then, otherwise = choice.parts
+        names, tested = counters_in(then.names), counters_of(choice.condition)
+        if then is otherwise or counters_in(otherwise.names) != names or not tested <= names:
+            return
+        by_lane = {p.kind == "load" and not is_row(p.index, lane) for p in choice.parts}
+        if len(by_lane) > 1 and not apart:
+            return
+        self.alternatives[then] = otherwise
+        if apart or (
+            by_lane == {False} and lane not in tested
+        ):  # no more variables than the choice
+            self.alternatives[otherwise] = then
 
     def is_decided(self, term: Term) -> bool:
         """Whether a term is a choice whose condition has a known value in each unrolled block."""
@@ -421,6 +424,11 @@ class Blocks:
                     outer.once.setdefault(key, (names, count))
         else:
             outer.each = outer.each + made.total() + (1 if looped else 0)
+
+
+def is_held(term: Term) -> bool:
+    """Whether a term is held in a variable wherever it is read: memory that is only read."""
+    return term.kind == "load" or (term.kind == "choice" and term.stable)
 
 
 def is_row(index: Nat, lane: str) -> bool:

@@ -176,6 +176,9 @@ EMITTED = {
       |> asVector(4) |> mapSeq(v => v |> reduceVec(add, 0)))""",
     "lanes that are stored apart": """xs |> asVector(4) |> mapGlb(0, mapVec(x => x + 2))
       |> asScalar |> split(4) |> transpose""",
+    "choices among choices": """xs |> slide(3, 1) |> split(7) |> mapGlb(0, ws =>
+      concat(concat(ws |> drop(1), ws |> take(1)), concat(ws |> drop(2), ws |> take(2)))
+        |> mapSeq(w => w |> reduceSeq((s, x) => s - x, 0)))""",
     "steps of lanes that have loops": """xs |> asVector(4) |> mapGlb(0, v => v
       |> reduceVec((a, x) => xs |> reduceSeq((b, y) => b + y * x, a), 1))""",
 }
