@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Tuple
 from liftpy.ir.program import Program
-from liftpy.ir.walk import at, has_call
-from liftpy.primitives import AnyIterate, AnyScan, Slide
+from liftpy.ir.types import ArrayType
+from liftpy.ir.walk import at, children, has_call
+from liftpy.primitives import AnyIterate, AnyReduce, AnyScan, Map, Slide
 from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import block_of
@@ -18,7 +20,8 @@ from liftpy.rewrite.strategies.families.common import with_epilogues
 from liftpy.rewrite.strategies.families.direct import INWARD
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.partial import results_reduced
-from liftpy.rewrite.strategies.shapes import array_type, body_of, nests
+from liftpy.rewrite.strategies.rows import folds_of, named_values
+from liftpy.rewrite.strategies.shapes import array_type, body_of, is_reduce, nests
 from liftpy.rewrite.strategies.share import stages
 from liftpy.rewrite.strategies.tree import (
     Tree,
@@ -35,6 +38,7 @@ from liftpy.rewrite.strategy import Result, Strategy, Success, seq
 
 FEWEST, MOST = 4, 8
 """The numbers of halvings that are tried: groups have from 9 to 256 work-items."""
+OF_ONE_ITEM = "an array that is folded is in registers of a work-item, which a group does not share"
 MOST_EACH = 64
 """The most elements that a work-item folds, if a result is made by many groups."""
 
@@ -123,7 +127,10 @@ def folds_in(body: Expr) -> Trees | str:
     if next(stages(body), None) is not None:
         return "a map of folds is not read element by element"
     parts = body.elements if isinstance(body, Tuple) else (body,)
-    if len(results_reduced(body)) == len(parts):
+    results = results_reduced(body)
+    if len(results) == len(parts):
+        if any(is_held_by_one(part) for path in results for part in children(at(body, path))[:-1]):
+            return OF_ONE_ITEM
         return Trees("result", min(folded(body)))
     row = row_of(body)
     if row is None:
@@ -142,7 +149,22 @@ def folds_in(body: Expr) -> Trees | str:
     made = body_of(at(body, row))
     if not is_scalar(made) and not nests(made, inside=True):
         return "a part of each row is made by no map"
+    folds = [at(made, path) for path in folds_of(made)]
+    read = [part for fold in folds for part in children(fold)[:2]]
+    if any(map(is_held_by_one, (*read, *(value for _, value in named_values(made))))):
+        return OF_ONE_ITEM
     return Trees("rows", min(folded(body)), arrays=can_hold(made))
+
+
+def is_held_by_one(expr: Expr) -> bool:
+    """Whether an element is read from an array that folds make in registers of one work-item.
+
+    What a map's function or the step of a fold computes is a value of the work-item that needs it.
+    """
+    if is_reduce(expr) and isinstance(expr.type, ArrayType):
+        return True
+    applies = isinstance(expr, FunCall) and isinstance(expr.fun, Map | AnyReduce)
+    return any(map(is_held_by_one, children(expr)[:-1] if applies else children(expr)))
 
 
 TREE = Family(
