@@ -121,6 +121,13 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
         (XSS, IS, TABLE),
         np.array([read(s, i) for s, i in zip(SUMS, IS, strict=True)]),
     ),
+    "rows of an iteration at data indices": (
+        """def p(xss: [11][3]f32) = generate(2, i => generate(7, j => xss
+          |> iterate(2, rows => rows |> map(row => row |> map(x => x + x))) |> at(j * 3i32 % 7i32))
+          |> transpose |> at(i + 1i32)) |> join |> map(x => x + 1)""",
+        (XSS,),
+        np.concatenate([4 * XSS[[3 * j % 7 for j in range(7)], k] + 1 for k in (1, 2)]),
+    ),
     "sums of elements": (
         """def p(t: [7]f32, js: [3][5]i32) = js
           |> map(row => row |> map(i => t |> at(i)) |> reduce(add, 0))""",

@@ -123,9 +123,12 @@ def store_inner_scans() -> Strategy:
                 if indexed or gives(arg, is_scan_or_bins):
                     memory = "to_global" if indexed or gives(arg, is_bins) else "to_private"
                     return seq(at_path((*path, position), rule(memory)), run)(expr)
-                here = (*path, position)
-                if isinstance(part.fun, At) and has_statements(arg) and reads_registers(expr, here):
-                    return seq(at_path(here, rule("to_private")), run)(expr)
+        for path, part in top_down(expr):  # once sequences that a buffer holds are not in registers
+            if isinstance(part, FunCall) and isinstance(part.fun, At):
+                for position, arg in enumerate(part.args):
+                    here = (*path, position)
+                    if has_statements(arg) and reads_registers(expr, here):
+                        return seq(at_path(here, rule("to_private")), run)(expr)
         return Success(expr)
 
     return run
