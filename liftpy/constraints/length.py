@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from liftpy.constraints.accumulators import may_read_overwritten
 from liftpy.constraints.blocks import Blocks
 from liftpy.constraints.terms import NOTHING, Term, TermReader
 from liftpy.errors import InternalError
@@ -21,7 +22,7 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Literal, Param, Tuple
 from liftpy.ir.function import Function, Lambda, UserFun
 from liftpy.ir.nat import ONE, ZERO, Nat, NatLike, greatest, nat, var
-from liftpy.ir.primitive import Primitive, function_of
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses, used_often
@@ -326,7 +327,7 @@ class Length(Blocks):
 
     def kept(self, f: Lambda, t: Type, dest: Value) -> None:
         """The copy of what a step overwrites and still reads."""
-        if not isinstance(t, ScalarType) or reads_while_it_folds(f):
+        if may_read_overwritten(f):
             self.copy(t, self.memory(t, "private"), dest)
 
     def slide(self, fun: SlideSeq, xs: Expr, env: Env, dest: Pull) -> None:
@@ -414,15 +415,6 @@ def is_private(dest: Value) -> bool:
     if isinstance(dest, Parts):
         return is_private(dest.pairs)
     return all(map(is_private, dest)) if isinstance(dest, tuple) else dest.kind == "private"
-
-
-def reads_while_it_folds(step: Lambda) -> bool:
-    """Whether a step is a fold whose own steps read the accumulator of the outer step."""
-    result = step.body
-    while isinstance(result, FunCall) and isinstance(result.fun, Lambda):
-        result = result.fun.body
-    inner = function_of(result.fun) if isinstance(result, FunCall) else None
-    return inner is not None and step.params[0] in inner.free
 
 
 def length(kernel: Kernel) -> Nat:

@@ -17,17 +17,22 @@ from liftpy.ir.walk import children
 Component: TypeAlias = tuple[int, ...]
 
 
+def component_of(expr: Expr) -> tuple[Expr, Component]:
+    """The expression of which `expr` selects a component, and that component."""
+    path: list[int] = []
+    while isinstance(expr, FunCall) and isinstance(expr.fun, Get):
+        path.append(expr.fun.index)
+        (expr,) = expr.args
+    return expr, tuple(reversed(path))
+
+
 def uses(expr: Expr, param: Param) -> Iterator[Component]:
     """The components of `param` that `expr` mentions; twice those in a primitive's function."""
     if param not in expr.free:
         return
-    path: list[int] = []
-    whole = expr
-    while isinstance(whole, FunCall) and isinstance(whole.fun, Get):
-        path.append(whole.fun.index)
-        (whole,) = whole.args
+    whole, component = component_of(expr)
     if whole == param:
-        yield tuple(reversed(path))
+        yield component
         return
     if not isinstance(expr, FunCall):
         for part in children(expr):
