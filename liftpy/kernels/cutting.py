@@ -1,0 +1,273 @@
+"""How a lowered expression is cut into the expressions of its kernels.
+
+The cutter replaces each `toGlobal` outside every parallel map by the variable of a buffer, and
+records what the buffer holds. An iteration of kernels becomes a kernel for each iteration, a fold
+in place over parallel maps a kernel for each pass. `chain` makes the kernels from the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from liftpy.errors import InternalError, TypeRefused
+from liftpy.ir.call import FunCall, apply, call, substitute_lambda
+from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Lambda
+from liftpy.ir.nat import Nat, nat
+from liftpy.ir.primitive import function_of
+from liftpy.ir.types import ArrayType, Type
+from liftpy.ir.walk import children, every_part, has_call, lambda_of, with_child
+from liftpy.kernels.launch import check_in_place
+from liftpy.primitives import (
+    Drop,
+    IterateSeq,
+    Join,
+    ReduceInPlace,
+    Take,
+    ToGlobal,
+    ToStreamed,
+)
+from liftpy.primitives.levels import has_levels
+from liftpy.primitives.work import computes
+
+MOST_STEPS = 1000
+"""The most kernels into which an iteration may be expanded."""
+
+
+def is_iteration(expr: Expr) -> bool:
+    """Whether an expression iterates kernels: the iterated function has parallel maps."""
+    return isinstance(expr, FunCall) and isinstance(expr.fun, IterateSeq) and has_levels(expr.fun.f)
+
+
+def is_in_passes(expr: Expr) -> bool:
+    """Whether each pass of a fold in place is a kernel: its function has parallel maps."""
+    return (
+        isinstance(expr, FunCall) and isinstance(expr.fun, ReduceInPlace) and has_levels(expr.fun.f)
+    )
+
+
+def unstored(expr: Expr) -> Expr:
+    """A result without the `toGlobal`s around it: it goes to global memory anyway.
+
+    One `toStreamed` is kept, because it determines how the result is stored.
+    """
+    streamed = False
+    while isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
+        streamed = streamed or isinstance(expr.fun, ToStreamed)
+        (expr,) = expr.args
+    if isinstance(expr, Tuple):
+        parts = (call(ToStreamed(), e) if streamed else e for e in expr.elements)
+        return Tuple(tuple(map(unstored, parts)))
+    return call(ToStreamed(), expr) if streamed else expr
+
+
+def is_stored(param: Param, function: Lambda) -> bool:
+    """Whether kernels of their own read a parameter, to store a value or to iterate."""
+    parts = (part for part in every_part(function.body))
+    return any(
+        isinstance(p, FunCall)
+        and param in p.free
+        and (isinstance(p.fun, ToGlobal) or is_iteration(p) or is_in_passes(p))
+        for p in parts
+    )
+
+
+def number_of_passes(t: Type) -> int:
+    """The number of kernels of a fold in place over an array of this type."""
+    length = t.length.constant if isinstance(t, ArrayType) else None
+    if length is None or not 1 <= length <= MOST_STEPS:
+        message = (
+            f"{ReduceInPlace.name} over {t} needs a kernel for each element: "
+            f"give its array a length from 1 to {MOST_STEPS}"
+        )
+        raise TypeRefused(message)
+    return length
+
+
+def element_of(xs: Expr, k: int) -> Expr:
+    """Element `k` of an array of arrays."""
+    if not isinstance(xs.type, ArrayType) or not isinstance(xs.type.element, ArrayType):
+        message = (
+            f"{ReduceInPlace.name} over {xs.type} cannot be a kernel for each element: "
+            "fold arrays of arrays, or put it inside a parallel map"
+        )
+        raise TypeRefused(message)
+    return call(Join(), call(Take(nat(1)), call(Drop(nat(k)), xs)))
+
+
+class Cutter:
+    """Replaces each host-level `toGlobal` by the variable of its buffer."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+        self.cuts: list[tuple[Param, Expr]] = []
+        self.known: dict[Expr, Param] = {}
+        self.lets: dict[Param, Param] = {}
+        self.partial: set[Param] = set()
+
+    def fresh(self, stem: str) -> str:
+        """An unused buffer name."""
+        name, number = stem, 1
+        while name in self.names:
+            name, number = f"{stem}{number}", number + 1
+        self.names.add(name)
+        return name
+
+    def for_each(self, t: Type, items: Nat) -> Param:
+        """A buffer with a value of this type for each work-item."""
+        return Param(self.fresh("scratch"), ArrayType(t, items))
+
+    def tail(self, expr: Expr) -> Expr:
+        """`cut` for an expression that a result buffer will hold."""
+        if isinstance(expr, Tuple):
+            return Tuple(tuple(map(self.tail, expr.elements)))
+        if isinstance(expr, FunCall) and isinstance(expr.fun, ToStreamed):
+            return call(expr.fun, self.tail(expr.args[0]))
+        if is_iteration(expr):
+            return self.steps(expr, stored=False)
+        if is_in_passes(expr):
+            *before, (out, last) = self.passes(expr, Param(self.fresh("partial"), expr.type))
+            self.cuts += before
+            self.partial.add(out)
+            return last
+        if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
+            return self.let(expr, lambda body: self.tail(unstored(body)))
+        return self.cut(expr)
+
+    def steps(self, expr: Expr, *, stored: bool) -> Expr:
+        """Expand an iteration into kernels; `stored` says whether the last one ends in a buffer."""
+        if not isinstance(expr, FunCall) or not isinstance(expr.fun, IterateSeq):
+            message = "no iteration"
+            raise InternalError(message)
+        times = expr.fun.times.constant
+        if times is None or times > MOST_STEPS:
+            message = (
+                f"iterateSeq({expr.fun.times}) needs a kernel for each iteration: "
+                f"give a number from 0 to {MOST_STEPS}"
+            )
+            raise TypeRefused(message)
+        value = self.cut(expr.args[0])
+        for left in reversed(range(times)):
+            value = unstored(apply(expr.fun.f, value))
+            if left or stored:
+                already = isinstance(value, FunCall) and isinstance(value.fun, ToGlobal)
+                value = self.cut(value if already else call(ToGlobal(), value))
+            else:
+                value = self.tail(value)
+        return value
+
+    def passes(self, expr: Expr, out: Param) -> list[tuple[Param, Expr]]:
+        """The kernels of a fold in place: each updates `out`, which the first one fills."""
+        if not isinstance(expr, FunCall) or not isinstance(expr.fun, ReduceInPlace):
+            return [(out, self.one_kernel(unstored(expr), out))]
+        check_in_place(expr.fun)
+        acc, xs = map(self.cut, expr.args)
+        found: list[tuple[Param, Expr]] = []
+        for k in range(number_of_passes(xs.type)):
+            found += self.passes(apply(expr.fun.f, acc, element_of(xs, k)), out)
+            if len(found) > MOST_STEPS:
+                raise TypeRefused(
+                    f"{ReduceInPlace.name} over {xs.type} needs a kernel for each pass of each of "
+                    f"its folds: give them at most {MOST_STEPS} passes in all"
+                )
+            acc = out
+        return found
+
+    def one_kernel(self, expr: Expr, out: Param) -> Expr:
+        """`cut` for a pass that updates `out`: no other kernel may read `out` before it."""
+        count = len(self.cuts)
+        made = self.cut(expr)
+        if any(out in value.free for _, value in self.cuts[count:]):
+            raise TypeRefused(
+                f"a pass of {ReduceInPlace.name} cannot store a value that depends on its "
+                "accumulator: the kernel of the value would run before all passes\n"
+                "  leave out the toGlobal, or use iterateSeq, which stores each step"
+            )
+        return made
+
+    def cut(self, expr: Expr) -> Expr:
+        """The expression over buffers; the kernels that fill them are recorded in order."""
+        if not has_call(expr, ToGlobal, IterateSeq, ReduceInPlace, Lambda):
+            return expr
+        if is_iteration(expr):
+            return self.steps(expr, stored=True)
+        if is_in_passes(expr):
+            if expr not in self.known:
+                self.known[expr] = out = Param(self.fresh("t"), expr.type)
+                self.cuts += self.passes(expr, out)
+            return self.known[expr]
+        if (
+            isinstance(expr, FunCall)
+            and isinstance(expr.fun, ToGlobal)
+            and is_in_passes(expr.args[0])
+        ):
+            return self.cut(expr.args[0])
+        if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
+            return self.let(expr, self.cut)
+        count = len(expr.args) if isinstance(expr, FunCall) else len(children(expr))
+        for position, child in enumerate(children(expr)):
+            if position < count:
+                if (new := self.cut(child)) is not child:
+                    expr = with_child(expr, position, new)
+            elif isinstance(expr, FunCall):
+                expr = self.cut_inside(expr, child)
+        if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
+            return self.named("t", expr)
+        return expr
+
+    def let(self, expr: FunCall, rest: Callable[[Expr], Expr]) -> Expr:
+        """A let whose values are over buffers, with `rest` applied to its body."""
+        if not isinstance(expr.fun, Lambda):
+            message = "no let"
+            raise InternalError(message)
+        bound = [self.cut(a) for a in expr.args]
+        named = [self.named(p.name, b) for p, b in zip(expr.fun.params, bound, strict=True)]
+        values = dict(zip(expr.fun.params, named, strict=True))
+        self.lets |= {p: v for p, v in values.items() if isinstance(v, Param)}
+        # A computed value stays bound, and is computed once, unless another kernel reads it.
+        kept = {p: v for p, v in values.items() if computes(v) and not is_stored(p, expr.fun)}
+        others: dict[Param, Expr] = {p: v for p, v in values.items() if p not in kept}
+        inner = substitute_lambda(Lambda(tuple(kept), expr.fun.body), others)
+        body = rest(inner.body)
+        return call(Lambda(inner.params, body), *kept.values()) if kept else body
+
+    def cut_inside(self, expr: FunCall, body: Expr) -> Expr:
+        """Cut values that are stored inside a function but do not depend on its parameters."""
+        bound = frozenset(lambda_of(expr.fun).params)
+        changed = self.hoist(body, bound)
+        return expr if changed is body else with_child(expr, len(expr.args), changed)
+
+    def hoist(self, expr: Expr, bound: frozenset[Param]) -> Expr:
+        """Cut `toGlobal`s that depend on no bound variable; the others stay in their kernel."""
+        if not has_call(expr, ToGlobal):
+            return expr
+        if (
+            isinstance(expr, FunCall)
+            and isinstance(expr.fun, ToGlobal)
+            and expr.free.isdisjoint(bound)
+        ):
+            return self.cut(expr)
+        inner = bound
+        count = len(children(expr))
+        if isinstance(expr, FunCall):
+            count = len(expr.args)
+            function = function_of(expr.fun)
+            if function is not None:
+                inner = bound | frozenset(function.params)
+        for position, child in enumerate(children(expr)):
+            new = self.hoist(child, inner if position >= count else bound)
+            if new is not child:
+                expr = with_child(expr, position, new)
+        return expr
+
+    def named(self, stem: str, expr: Expr) -> Expr:
+        """The buffer that holds a stored expression; a view stays an expression."""
+        if not (isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal)):
+            return expr
+        body = expr if isinstance(expr.fun, ToStreamed) else expr.args[0]
+        if body in self.known:
+            return self.known[body]
+        out = Param(self.fresh(stem), body.type)
+        self.known[body] = out
+        self.cuts.append((out, body))
+        return out
