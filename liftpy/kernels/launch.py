@@ -18,6 +18,7 @@ from liftpy.ir.nat import ONE, ZERO, Nat
 from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.types import components, size_bytes
 from liftpy.ir.walk import children, has_call
+from liftpy.kernels.sharing import check_step, check_storage, check_writers
 from liftpy.primitives import (
     AnyIterate,
     AnyMap,
@@ -40,7 +41,7 @@ from liftpy.primitives import (
     ToPrivate,
 )
 from liftpy.primitives.in_place import is_pure, rereads
-from liftpy.primitives.levels import PARALLEL, Level, has_levels, level_of, misplaced, word
+from liftpy.primitives.levels import PARALLEL, Level, has_levels, level_of, misplaced
 from liftpy.primitives.map import array_of
 from liftpy.primitives.subgroups import (
     SUBGROUP_OPERATORS,
@@ -105,8 +106,8 @@ def demand(body: Expr) -> Demand:
     found = Demand(private=private_bytes(body), scratch=tuple(own_values(body, is_stored=True)))
     _walk(body, found, ())
     for value in found.scratch:
-        _check_storage(value, PARALLEL, ToGlobal.name)
-    _check_writers(body)
+        check_storage(value, PARALLEL, ToGlobal.name)
+    check_writers(body)
     _check_divided(found)
     _check_folded(found)
     if found.glb and found.groups:
@@ -138,14 +139,14 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                         "a work-group shares its memory"
                     )
                     raise TypeRefused(message)
-                _check_storage(expr, (MapGlb, MapWrg), "toLocal")
+                check_storage(expr, (MapGlb, MapWrg), "toLocal")
                 found.local = found.local + store.stored_bytes(expr.type)
                 found.local_arrays += len(components(expr.type))
             case ToPrivate():
-                _check_storage(expr, PARALLEL, "toPrivate")
+                check_storage(expr, PARALLEL, "toPrivate")
             case ReduceSeq() | ReduceSeqUnroll() as fun:
                 extents, _ = divided(expr.args[0])
-                _check_step(fun.f.body, frozenset(extents), fun.name)
+                check_step(fun.f.body, frozenset(extents), fun.name)
                 if extents:
                     found.divided.append((fun.name, extents))
             case ReduceSubgroups() as fun:
@@ -164,7 +165,7 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                         "work-item"
                     )
             case (ReduceByIndexSeq() | ScanSeq() | ExclusiveScanSeq() | IterateSeq()) as fun:
-                _check_storage(fun.f.body, PARALLEL, fun.name)
+                check_storage(fun.f.body, PARALLEL, fun.name)
             case _:
                 pass
         for a in expr.args:
@@ -191,29 +192,6 @@ def divided(init: Expr) -> tuple[dict[int, Nat], Expr]:
         extents[init.fun.dim] = array_of(init.fun.name, xs.type).length
         init = init.fun.f.body
     return extents, init
-
-
-def _check_step(expr: Expr, own: frozenset[int], who: str) -> None:
-    """Check that the step of a fold leaves each work-item its own elements of the accumulator.
-
-    Its local maps are over dimensions that divide the accumulator (`own`), or fill local memory.
-    """
-    match expr:
-        case FunCall(ToLocal()):
-            return  # `_walk` checks who writes it
-        case FunCall(MapLcl() as made) if made.dim not in own:
-            level = word(level_of(made))
-            message = (
-                f"{who} cannot hold the result of {made.name}: its initial value is not made "
-                f"by {level}, so each work-item would need all elements\n"
-                f"  make the initial value by {level} too: each work-item then has its own elements"
-            )
-            raise TypeRefused(message)
-        case FunCall(MapGlb() | MapWrg() as made):
-            raise _not_shared(who, made)
-        case _:
-            for child in children(expr):
-                _check_step(child, own, who)
 
 
 def _check_divided(found: Demand) -> None:
@@ -264,22 +242,6 @@ def _check_folded(found: Demand) -> None:
             )
 
 
-def _check_writers(body: Expr) -> None:
-    """Check that everything a kernel stores is stored over the same levels (rule 7).
-
-    If a level is missing, every work-item along it would store the same elements: a data race.
-    """
-    first, *others = dict.fromkeys(writers(body, ()))
-    for other in others:
-        missing = sorted(map(word, first ^ other))
-        message = (
-            f"one part of the kernel is stored over {', '.join(missing)} and another is not: "
-            "several work-items would store its elements; use the same levels for both, or "
-            "toGlobal between them"
-        )
-        raise TypeRefused(message)
-
-
 def check_in_place(fun: ReduceInPlace) -> None:
     """Check that no fold in place in the step reads the accumulator other than to begin with it."""
     if rereads(fun.f, ReduceInPlace):
@@ -288,47 +250,6 @@ def check_in_place(fun: ReduceInPlace) -> None:
             "accumulator: its later passes would read elements that its earlier ones have updated\n"
             f"  only begin with the accumulator, or use reduceSeq for the inner fold"
         )
-
-
-def writers(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
-    """The levels around each part of a kernel that stores memory shared by work-items."""
-    match expr:
-        case Tuple(elements):
-            for e in elements:
-                yield from writers(e, above)
-        case FunCall(Lambda() as f, args):
-            for a in args:
-                yield from staged(a, above)
-            yield from writers(f.body, above)
-        case FunCall(ToGlobal() | ToLocal(), (arg,)):
-            yield from writers(arg, above)
-        case FunCall(AnyMap() as fun, (xs,)) if not is_layout(fun):
-            yield from staged(xs, above)
-            inner = (*above, level_of(fun)) if isinstance(fun, PARALLEL) else above
-            yield from writers(fun.f.body, inner)
-        case FunCall(Primitive() as fun, args) if is_layout(fun) and any(map(computes, args)):
-            for a in args:
-                yield from writers(a, above)
-        case FunCall(ReduceInPlace() as fun, (init, xs)):
-            yield from staged(init, above) if is_pure(init) else writers(init, above)
-            yield from staged(xs, above)
-            yield from writers(fun.f.body, above)
-        case _:
-            yield from staged(expr, above)
-            yield frozenset(above)
-
-
-def staged(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
-    """`writers` of the parts that an expression stages in local memory, or folds by subgroups."""
-    if not has_call(expr, ToLocal, ReduceSubgroups):
-        return
-    if isinstance(expr, FunCall) and isinstance(expr.fun, ReduceSubgroups):
-        yield frozenset((*above, (MapLcl, 0)))
-    if isinstance(expr, FunCall) and isinstance(expr.fun, ToLocal):
-        yield from writers(expr, above)
-        return
-    for child in children(expr):
-        yield from staged(child, above)
 
 
 def own_values(expr: Expr, *, is_stored: bool) -> Iterator[FunCall]:
@@ -408,21 +329,3 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
     if function is not None:
         total = total + private_bytes(function.body, ends_step=ends_step)
     return total
-
-
-def _check_storage(expr: Expr, levels: tuple[type[Primitive], ...], who: str) -> None:
-    """Check that memory of a level is written only by work-items that share it."""
-    if not has_call(expr, *levels):
-        return
-    for child in children(expr):
-        if isinstance(child, FunCall) and isinstance(child.fun, levels):
-            raise _not_shared(who, child.fun)
-        _check_storage(child, levels, who)
-
-
-def _not_shared(who: str, made: Primitive) -> TypeRefused:
-    """The error for a memory that work-items write which do not share it."""
-    return TypeRefused(
-        f"{who} cannot hold the result of {made.name}: "
-        "the work-items that compute it do not share this memory"
-    )

@@ -11,9 +11,9 @@ next barrier. From an access to a later one, a work-item passes the code in betw
 in a loop to one in a later iteration, if any work-item makes two, it passes the rest of the body
 and its beginning. A work-item that passes a loop with a barrier meets the barrier, because the loop
 has at least one iteration. Only a loop over groups may have none for a group, and no memory is
-touched both inside and outside of such a loop (rule 7, kernels/launch.py). Two work-items that were
-not kept apart are in the same iteration of each loop around both accesses, except for the loop in
-which the second is in a later iteration, and those inside that loop.
+touched both inside and outside of such a loop (rule 7, kernels/sharing.py). Two work-items that
+were not kept apart are in the same iteration of each loop around both accesses, except for the loop
+in which the second is in a later iteration, and those inside that loop.
 """
 
 from __future__ import annotations
