@@ -105,7 +105,8 @@ class Length(Blocks):
                 (arg,) = args
                 value = self.memory(arg.type, space_of(fun))
                 self.generate(arg, env, value)
-                self.frame.each = self.frame.each + (1 if isinstance(fun, ToLocal) else 0)
+                barriers = 2 if isinstance(fun, ToLocal) else 0  # one ends a loop around it
+                self.frame.each = self.frame.each + barriers
                 return value
             case AnyReduce() | AnyIterate():
                 value = self.memory(expr.type, "private")
