@@ -74,7 +74,7 @@ class Emitter(Stepping):
             case FunCall(SlideSeq() as fun, (xs,)):
                 carried.slide(self, fun, xs, env, dest)
             case FunCall(Lambda() as f, args):
-                values = [self.view(a, env) for a in args]
+                values = [self.argument(a, env) for a in args]
                 self.generate(f.body, {**env, **self.computed(f, *values)}, dest)
             case FunCall(MemoryPrimitive() as m, (arg,)):
                 if isinstance(m, ToGlobal) and not is_private(dest):

@@ -159,7 +159,7 @@ class Viewing:
             case Tuple(elements):
                 return tuple(self.view(e, env) for e in elements)
             case FunCall(Lambda() as f, args):
-                values = [self.view(a, env) for a in args]
+                values = [self.argument(a, env) for a in args]
                 return self.view(f.body, {**env, **self.given(f, values, self.note)})
             case FunCall(UserFun() as f, args):
                 return self.view(
@@ -168,8 +168,7 @@ class Viewing:
             case FunCall(MemoryPrimitive() as m, (arg,)):
                 return self.materialise(m, arg, env)
             case FunCall(At() as fun, (index, xs)):
-                place, value = self.view(index, env), self.view(xs, env)
-                return fun.meaning(self.read, place, known(value) if self.still(xs, env) else value)
+                return fun.meaning(self.read, self.view(index, env), self.argument(xs, env))
             case FunCall(AnyReduce() | AnyIterate() as fun, _) if not isinstance(
                 fun, ReduceInPlace
             ):
@@ -205,6 +204,11 @@ class Viewing:
             case _:
                 message = f"no view of {type(expr).__name__}"
                 raise InternalError(message)
+
+    def argument(self, expr: Expr, env: Env) -> Value:
+        """The view of an argument, which caches its elements if reading them emits nothing."""
+        value = self.view(expr, env)
+        return known(value) if self.still(expr, env) else value
 
     def still(self, expr: Expr, env: Env) -> bool:
         """Whether reading elements of a value emits no statement, once it is viewed."""
