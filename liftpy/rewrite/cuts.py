@@ -22,6 +22,7 @@ from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.epilogue import COMPONENTS
 from liftpy.rewrite.strategies.families import SETTINGS
 from liftpy.rewrite.strategies.lower import layouts_inlined
+from liftpy.rewrite.strategies.results import results_exposed
 from liftpy.rewrite.strategies.shapes import is_let, lets, parameter
 from liftpy.rewrite.strategies.share import has_fold_in, outside_functions, stages
 from liftpy.rewrite.strategy import (
@@ -77,9 +78,10 @@ def unshadowed(expr: Expr, taken: frozenset[str]) -> Expr:
 def all_cut(form: Success) -> Success:
     """Move every cut of an expression into a `let` at its beginning, in further steps.
 
-    Lets of layouts are inlined before, also those that a part of the expression begins with.
+    Before that, results are exposed and lets of layouts inlined, also those that a part of the
+    expression begins with.
     """
-    form, depth = taken_further(form, (), layouts_inlined()), 0
+    form, depth = taken_further(form, (), seq(results_exposed(), layouts_inlined())), 0
     while True:
         here = at(form.expr, (1,) * depth)
         named = is_let(here)

@@ -29,6 +29,7 @@ from liftpy.rewrite.rules.notation import (
     k,
     m,
     n,
+    pair,
     repeat,
     slide,
     split,
@@ -75,6 +76,10 @@ SPLIT_IN_TWO = Rule(
 FIRST_OF_SPLIT_AT = Rule("first_of_split_at", "parts", get(0, split_at(k, xs)), take(k, xs))
 
 REST_OF_SPLIT_AT = Rule("rest_of_split_at", "parts", get(1, split_at(k, xs)), drop(k, xs))
+
+SPLIT_AT_AS_PARTS = Rule(
+    "split_at_as_parts", "parts", split_at(k, xs), pair(take(k, xs), drop(k, xs))
+)
 
 TAKE_OF_CONCAT = Rule("take_of_concat", "parts", take(n, concat(xs, ys)), xs)
 
@@ -217,6 +222,13 @@ MAP_OF_GENERATE = Rule(
     call(Generate(n, function(lambda i: f(g(i)), i=I32))),
 )
 
+GENERATE_AS_MAP = Rule(
+    "generate_as_map",
+    "parts",
+    call(Generate(n, function(g, i=I32))),
+    fmap(g, call(Generate(n, function(lambda i: i, i=I32))), "i"),
+)
+
 SLIDE_AS_STRICT = Rule(
     "slide_as_strict",
     "parts",
@@ -252,6 +264,7 @@ RULES = (
     SPLIT_IN_TWO,
     FIRST_OF_SPLIT_AT,
     REST_OF_SPLIT_AT,
+    SPLIT_AT_AS_PARTS,
     TAKE_OF_CONCAT,
     DROP_OF_CONCAT,
     CONCAT_OF_CONCAT,
@@ -288,6 +301,7 @@ RULES = (
     SPLIT_OF_REPEAT,
     TRANSPOSE_OF_REPEATS,
     MAP_OF_GENERATE,
+    GENERATE_AS_MAP,
     SLIDE_AS_STRICT,
     SLIDE_STRICT_AS_SLIDE,
     UNSLIDE_OF_SLIDE,

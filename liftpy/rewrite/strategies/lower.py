@@ -13,6 +13,7 @@ from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, every_part, has_call, top_down
 from liftpy.primitives import (
     AnyIterate,
+    AnyMap,
     AnyReduce,
     AnyReduceByIndex,
     AnyScan,
@@ -34,6 +35,7 @@ from liftpy.primitives.work import computes, is_layout
 from liftpy.rewrite.strategies.by_index import scalar_bins
 from liftpy.rewrite.strategies.remember import each_part, remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
+from liftpy.rewrite.strategies.results import results_exposed
 from liftpy.rewrite.strategies.shapes import (
     MapNest,
     body_of,
@@ -44,6 +46,7 @@ from liftpy.rewrite.strategies.shapes import (
     maker,
     nests,
     rank,
+    result_maps,
     working_map,
 )
 from liftpy.rewrite.strategies.share import store_shared
@@ -233,7 +236,7 @@ def over_ids(level: str, most: int = len(DIMENSIONS)) -> Strategy:
     def run(expr: Expr) -> Result:
         if isinstance(expr, Tuple):
             return seq(*(at_path((k,), run) for k in range(len(expr.elements))))(expr)
-        outer = tuple(layers(nests(expr)))[: min(most, len(DIMENSIONS))]
+        outer = tuple(layers(result_maps(expr)))[: min(most, len(DIMENSIONS))]
         dims = range(len(outer))
         return seq(
             *(
@@ -267,27 +270,30 @@ def exposed() -> Strategy:
     too many readings (`store_repeated`).
     """
 
-    def run(expr: Expr) -> Result:
-        if isinstance(expr, Tuple):
-            parts = range(len(expr.elements))
-            return seq(*(at_path((k,), run) for k in parts))(expr)
-        if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
-            paths = (path for k, arg in enumerate(expr.args) for path in kernels_of(arg, (k,)))
-            stored = (at_path(path, stored_plain()) for path in paths)
-            return seq(*stored, at_path((len(expr.args),), run))(expr)
-        if (let := let_below(expr)) is not None:
-            if maker(expr)[: len(let)] == let:  # its value is written through the layouts
-                return at_path(let, run)(expr)
-            return seq(at_path(let, stored_plain()), run)(expr)
-        if (path := first_sequence(at(expr, end := below_layouts(expr)), end)) is not None:
-            return seq(at_path(path, stored_plain()), run)(expr)
-        if is_kernel_iteration(expr):
-            return seq(rule("iterate_to_seq"), at_path((1,), plain()))(expr)
-        prepared = seq(nest_reductions(), store_shared(plain())) if computes(expr) else identity
-        return seq(prepared, attempt(where(is_unmapped, copied_out)))(expr)
+    def exposing(copies: Strategy) -> Strategy:
+        def run(expr: Expr) -> Result:
+            if isinstance(expr, Tuple):
+                parts = range(len(expr.elements))
+                return seq(*(at_path((k,), exposing(copied_by_ids)) for k in parts))(expr)
+            if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
+                paths = (path for k, arg in enumerate(expr.args) for path in kernels_of(arg, (k,)))
+                stored = (at_path(path, stored_plain()) for path in paths)
+                return seq(*stored, at_path((len(expr.args),), run))(expr)
+            if (let := let_below(expr)) is not None:
+                if maker(expr)[: len(let)] == let:  # its value is written through the layouts
+                    return at_path(let, run)(expr)
+                return seq(at_path(let, stored_plain()), run)(expr)
+            if (path := first_sequence(at(expr, end := below_layouts(expr)), end)) is not None:
+                return seq(at_path(path, stored_plain()), run)(expr)
+            if is_kernel_iteration(expr):
+                return seq(rule("iterate_to_seq"), at_path((1,), plain()))(expr)
+            prepared = seq(nest_reductions(), store_shared(plain())) if computes(expr) else identity
+            return seq(prepared, attempt(where(is_unmapped, copies)))(expr)
+
+        return run
 
     def whole(expr: Expr) -> Result:
-        return seq(store_repeated(plain()), run)(expr)
+        return seq(results_exposed(), store_repeated(plain()), exposing(copied_out))(expr)
 
     return remembered(whole)
 
@@ -304,16 +310,16 @@ def let_below(expr: Expr) -> Path | None:
 def kernels_of(expr: Expr, path: Path) -> Iterator[Path]:
     """The paths of the kernels for the value of a `let`.
 
-    The whole value is one kernel. A tuple whose components are over different numbers of ids has a
-    kernel for each component that computes.
+    The whole value is one kernel. A tuple whose components are over different numbers of ids, or
+    some of them views, has a kernel for each component that computes.
     """
     if isinstance(expr, Tuple):
         depths = {len(tuple(layers(nests(e)))) for e in expr.elements}
-        if len(depths) > 1:
+        if len(depths) > 1 or not all(map(computes, expr.elements)):
             for k, element in enumerate(expr.elements):
                 yield from kernels_of(element, (*path, k))
             return
-    if computes(expr):
+    if computes(expr) and not (isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal)):
         yield path
 
 
@@ -325,8 +331,9 @@ def plain() -> Strategy:
 def is_unmapped(expr: Expr) -> bool:
     """Whether an expression is an array that no map, fold or scan makes."""
     last = at(expr, maker(expr))
-    made = isinstance(last, FunCall) and isinstance(
-        last.fun, AnyReduce | AnyReduceByIndex | AnyScan | AnyIterate
+    made = isinstance(last, FunCall) and (
+        isinstance(last.fun, AnyReduce | AnyReduceByIndex | AnyScan | AnyIterate)
+        or (isinstance(last.fun, AnyMap) and not isinstance(last.fun, Map))
     )
     return isinstance(expr.type, ArrayType) and not made and not nests(expr)
 
@@ -334,6 +341,11 @@ def is_unmapped(expr: Expr) -> bool:
 def copied_out(expr: Expr) -> Result:
     """Copy an array by maps, down to its scalars."""
     return elementwise(rank(expr.type))(expr)
+
+
+def copied_by_ids(expr: Expr) -> Result:
+    """Copy a component of a tuple; ids run over it whatever the mapping of the other components."""
+    return (copied_out if is_in_registers(expr) else copied())(expr)
 
 
 def stored_plain() -> Strategy:

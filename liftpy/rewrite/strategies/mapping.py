@@ -19,7 +19,7 @@ from liftpy.ir.expr import Expr
 from liftpy.primitives.levels import Level, misplaced
 from liftpy.primitives.lowered import DIMENSIONS, MapGlb, MapLcl, MapWrg
 from liftpy.rewrite.strategies.lower import INNER, sequential
-from liftpy.rewrite.strategies.shapes import MapNest, nests, paths_of
+from liftpy.rewrite.strategies.shapes import MapNest, paths_of, result_maps
 from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, rule, seq
 
 #: The level of each map that makes the result, outermost first; None is a loop.
@@ -40,9 +40,9 @@ def mappings(expr: Expr, *, ordered: bool = False) -> list[Mapping]:
     """The legal mappings of an expression, those with the most levels first.
 
     `ordered` keeps only those whose dimensions decrease inwards, so that the innermost is dimension
-    0. An expression that no map makes has one mapping, without levels.
+    0. An expression that no map makes or copies has one mapping, without levels.
     """
-    trees = nests(expr)
+    trees = result_maps(expr)
     if not trees:
         return [()]
     return [m for levels in wanted() for m in _forest(trees, levels, (), ordered=ordered)]
@@ -105,7 +105,7 @@ def mapped(word: str, inside: Strategy = identity) -> Strategy:
     mapping = read_mapping(word)
 
     def run(expr: Expr) -> Result:
-        paths = tuple(paths_of(nests(expr)))
+        paths = tuple(paths_of(result_maps(expr)))
         if len(paths) != len(mapping):
             return Failure("mapped", f"{len(mapping)} levels for {len(paths)} maps")
         steps = [

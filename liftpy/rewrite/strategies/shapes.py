@@ -259,6 +259,25 @@ def nests(expr: Expr, path: Path = (), *, inside: bool = False) -> tuple[MapNest
             return ()
 
 
+def result_maps(expr: Expr) -> tuple[MapNest, ...]:
+    """The maps that ids run over: `nests`, or the maps that copy a result that none makes."""
+    return nests(expr) or copying(expr)
+
+
+def copying(expr: Expr, path: Path = ()) -> tuple[MapNest, ...]:
+    """The nested maps that copy a view down to its scalars."""
+    match expr:
+        case FunCall(Lambda() as f, args):
+            return copying(f.body, (*path, len(args)))
+        case FunCall(Map() as fun, (xs,)) if is_layout(fun) and not is_in_registers(xs):
+            if not isinstance(fun.f.body.type, ArrayType):
+                return (MapNest(path, ()),)
+            inner = copying(fun.f.body, (*path, 1))
+            return (MapNest(path, inner),) if inner else ()
+        case _:
+            return ()
+
+
 def is_one_kernel(expr: Expr) -> bool:
     """Whether one kernel can make an array: no scan, iteration or let, and no fold to an array."""
     lets = any(isinstance(e, FunCall) and isinstance(e.fun, Lambda) for e in every_part(expr))

@@ -39,7 +39,7 @@ def store_shared(lower: Strategy) -> Strategy:
     def run(expr: Expr) -> Result:
         result = maker(expr)
         last = at(expr, result)
-        if not isinstance(expr.type, ArrayType) or is_reduce(last):
+        if not any(expr.type.lengths()) or is_reduce(last):
             return Success(expr)
         paths = () if nests(expr) else tuple(read_by(last, result))
         stored = at_paths(paths, lower)

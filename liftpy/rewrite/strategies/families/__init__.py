@@ -47,6 +47,7 @@ from liftpy.rewrite.strategies.images import (
 from liftpy.rewrite.strategies.lower import layouts_inlined, plain
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
+from liftpy.rewrite.strategies.results import results_exposed
 from liftpy.rewrite.strategy import Derivation, Failure, Strategy, identity, seq
 
 
@@ -139,14 +140,15 @@ def has_its_images(made: Skeleton, choices: Choices) -> bool:
     return IMAGES not in dict(choices) or has_call(made.program.body.body, AsImage)
 
 
-_START = remembered(seq(layouts_inlined(), store_repeated(plain())))
-_HOLDING = remembered(seq(layouts_inlined(), store_repeated(plain(), held=True)))
+_START = remembered(seq(results_exposed(), layouts_inlined(), store_repeated(plain())))
+_HOLDING = remembered(seq(results_exposed(), layouts_inlined(), store_repeated(plain(), held=True)))
 
 
 def start_of(family: str) -> Strategy:
     """What precedes the strategy of a family.
 
-    It inlines lets of layouts, and makes kernels for values that are read again and again.
+    It exposes the maps that make results, inlines lets of layouts, and makes kernels for values
+    that are read again and again.
     """
     return _HOLDING if family == BLOCKED.name else _START
 

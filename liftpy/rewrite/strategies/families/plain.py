@@ -6,19 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.ir.program import Program
-from liftpy.ir.types import ArrayType
-from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import store_padding
 from liftpy.rewrite.strategies.by_index import bins_of, prepared
 from liftpy.rewrite.strategies.families.common import paddings
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
-from liftpy.rewrite.strategies.lower import copied, exposed
+from liftpy.rewrite.strategies.lower import exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
 from liftpy.rewrite.strategy import Failure, Result, Strategy, seq
-
-COPIED = "copied"
-"""The mapping of a stage that only moves elements: the outer dimensions over global ids."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +23,7 @@ class Plain:
     program: Program
 
     def choices(self) -> Iterator[Choices]:
-        """The part of the padding that is stored, and every legal mapping, or a copy.
+        """The part of the padding that is stored, and every legal mapping.
 
         For a reduction by index, another choice is whether each bin is a fold, or one loop updates
         all.
@@ -41,11 +36,8 @@ class Plain:
 
     def mapped(self, result: Result, bins: dict[str, tuple[str, ...]]) -> Iterator[Choices]:
         """The choices for a body that is `exposed`."""
-        body = self.program.body.body
         if not isinstance(result, Failure):
             maps = [show_mapping(m) for m in mappings(result.expr)]
-            if isinstance(body.type, ArrayType) and not computes(body):
-                maps.append(COPIED)
             yield from product(**bins, pad=paddings(result.expr), map=tuple(maps))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
@@ -57,9 +49,7 @@ class Plain:
         return ()
 
     def strategy(self, choices: dict[str, str], _sizes: dict[str, Parameter]) -> Strategy:
-        """Assign the levels of a mapping to the `exposed` maps, or global ids to copies."""
-        if choices["map"] == COPIED:
-            return seq(copied(), store_padding(choices["pad"]))
+        """Assign the levels of a mapping to the `exposed` maps."""
         bins = prepared(choices.get("bins"))
         return seq(bins, exposed(), mapped(choices["map"]), store_padding(choices["pad"]))
 
