@@ -87,6 +87,15 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
         (XSS, IS),
         np.array([read(row * 9 - 4, np.array([i]))[0] for row, i in zip(XSS, IS, strict=True)]),
     ),
+    "a named and reversed iteration in registers": (
+        """def p(xss: [11][3]f32, is: [11]i32) = zip(xss, is) |> map((xs, i) =>
+          let ys = xs |> iterate(2, r => r |> map(x => x * 3 - 1))
+            |> reorder(k => 2 - k, k => 2 - k) in ys |> at(i))""",
+        (XSS, IS),
+        np.array(
+            [read(row[::-1] * 9 - 4, np.array([i]))[0] for row, i in zip(XSS, IS, strict=True)]
+        ),
+    ),
     "rows of an iteration": (
         """def p(yss: [3][5]f32) = generate(5, k => generate(3, j =>
           yss |> iterate(2, r => r |> map(map(x => x * 3 - 1))) |> at(j)) |> transpose |> at(k))""",
@@ -228,6 +237,13 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
           |> reduceByIndex((a, x) => a * 3 - x, 1 |> repeat(7)) |> map(x => x + 1))""",
         (JS, YSS),
         np.array([folded(ZEROS + 1, j, y, horner) for j, y in zip(JS, YSS, strict=True)]) + 1,
+    ),
+    "parts of elements that are read from bins": (
+        """def p(js: [3][5]i32, yss: [3][5]f32) = zip(js, yss) |> map((row, ys) =>
+          generate(7, k => zip(row, ys) |> reduceByIndex((a, x) => a * 3 - x, 1 |> repeat(7))
+            |> at(k)) |> splitAt(3)) |> map(t => concat(t.1, t.0))""",
+        (JS, YSS),
+        np.roll([folded(ZEROS + 1, j, y, horner) for j, y in zip(JS, YSS, strict=True)], 4, 1),
     ),
     "bins that are read at data, reversed and cut": (
         """def p(is: [11]i32, xs: [11]f32) = let h = zip(is, xs |> map(x => x * x))

@@ -27,6 +27,7 @@ from liftpy.primitives import (
     Reduce,
     ReduceByIndex,
     Scan,
+    SplitAt,
     ToGlobal,
 )
 from liftpy.primitives.in_place import is_pure
@@ -109,7 +110,8 @@ def store_inner_scans() -> Strategy:
 
     A sequence whose rows are read at a data-dependent index is stored in a buffer too: registers
     have no addresses, and only scalars among them are selected by comparisons. Elements that folds
-    or other statements compute from registers are stored before one is read at such an index.
+    or other statements compute from registers are stored before one is read at such an index. So
+    are those of which `splitAt` makes two arrays, if they need a place in a buffer.
     """
 
     def run(expr: Expr) -> Result:
@@ -132,6 +134,10 @@ def store_inner_scans() -> Strategy:
                     here = (*path, position)
                     if has_statements(arg) and reads_registers(expr, here):
                         return seq(at_path(here, rule("to_private")), run)(expr)
+            if isinstance(part, FunCall) and isinstance(part.fun, SplitAt):
+                (arg,) = part.args
+                if has_statements(arg) and has_call(arg, ToGlobal):
+                    return seq(at_path((*path, 0), rule("to_private")), run)(expr)
         return Success(expr)
 
     return run
