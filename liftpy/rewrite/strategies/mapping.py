@@ -19,7 +19,7 @@ from liftpy.ir.expr import Expr
 from liftpy.primitives.levels import Level, misplaced
 from liftpy.primitives.lowered import DIMENSIONS, MapGlb, MapLcl, MapWrg
 from liftpy.rewrite.strategies.lower import INNER, sequential
-from liftpy.rewrite.strategies.shapes import MapNest, paths_of, result_maps
+from liftpy.rewrite.strategies.shapes import MapNest, nests, paths_of, result_maps
 from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, rule, seq
 
 #: The level of each map that makes the result, outermost first; None is a loop.
@@ -40,12 +40,12 @@ def mappings(expr: Expr, *, ordered: bool = False) -> list[Mapping]:
     """The legal mappings of an expression, those with the most levels first.
 
     `ordered` keeps only those whose dimensions decrease inwards, so that the innermost is dimension
-    0. An expression that no map makes or copies has one mapping, without levels.
+    0. An expression that no map makes has one without levels, too: one work-item copies it, which
+    takes the least time for a few elements.
     """
     trees = result_maps(expr)
-    if not trees:
-        return [()]
-    return [m for levels in wanted() for m in _forest(trees, levels, (), ordered=ordered)]
+    made = [m for levels in wanted() for m in _forest(trees, levels, (), ordered=ordered)]
+    return made if nests(expr) else [*(made if trees else ()), ()]
 
 
 def _forest(
@@ -106,11 +106,11 @@ def mapped(word: str, inside: Strategy = identity) -> Strategy:
 
     def run(expr: Expr) -> Result:
         paths = tuple(paths_of(result_maps(expr)))
-        if len(paths) != len(mapping):
+        if mapping and len(paths) != len(mapping):
             return Failure("mapped", f"{len(mapping)} levels for {len(paths)} maps")
         steps = [
             at_path(path, rule(f"map_to_{SHORT[level[0]]}_{level[1]}"))
-            for path, level in zip(paths, mapping, strict=True)
+            for path, level in zip(paths, mapping, strict=bool(mapping))
             if level is not None
         ]
         return seq(inside, *steps, sequential())(expr)

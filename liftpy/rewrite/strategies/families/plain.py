@@ -6,14 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.ir.program import Program
+from liftpy.ir.types import ArrayType
+from liftpy.primitives.lowered import DIMENSIONS, MapGlb
+from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import store_padding
 from liftpy.rewrite.strategies.by_index import bins_of, prepared
 from liftpy.rewrite.strategies.families.common import paddings
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
-from liftpy.rewrite.strategies.lower import exposed
+from liftpy.rewrite.strategies.lower import copied, exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
+from liftpy.rewrite.strategies.shapes import rank
 from liftpy.rewrite.strategy import Failure, Result, Strategy, seq
+
+COPIED = "copied"
+"""The mapping of a stage that only moves elements: the outer dimensions over global ids."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,10 @@ class Plain:
         """The choices for a body that is `exposed`."""
         if not isinstance(result, Failure):
             maps = [show_mapping(m) for m in mappings(result.expr)]
+            body = self.program.body.body
+            if isinstance(body.type, ArrayType) and not computes(body):
+                over_ids = mapping_of_copies(rank(body.type))
+                maps = [COPIED if word == over_ids else word for word in maps]
             yield from product(**bins, pad=paddings(result.expr), map=tuple(maps))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
@@ -49,9 +60,17 @@ class Plain:
         return ()
 
     def strategy(self, choices: dict[str, str], _sizes: dict[str, Parameter]) -> Strategy:
-        """Assign the levels of a mapping to the `exposed` maps."""
+        """Assign the levels of a mapping to the `exposed` maps, or global ids to copies."""
+        if choices["map"] == COPIED:
+            return seq(copied(), store_padding(choices["pad"]))
         bins = prepared(choices.get("bins"))
         return seq(bins, exposed(), mapped(choices["map"]), store_padding(choices["pad"]))
+
+
+def mapping_of_copies(depth: int) -> str:
+    """The mapping by which `copied` copies an array of so many dimensions."""
+    ids = min(depth, len(DIMENSIONS))
+    return show_mapping(tuple((MapGlb, ids - 1 - k) if k < ids else None for k in range(depth)))
 
 
 PLAIN = Family("plain", "ids for the maps that make the result, by every legal mapping", Plain)
