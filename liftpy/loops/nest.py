@@ -25,6 +25,9 @@ from liftpy.views.terms import Lanes, Load, Memory, Term
 MOST_STATEMENTS = 10_000
 """The most statements of a kernel that become code: drivers take minutes for fewer."""
 
+MOST_UNROLLED = 4 * MOST_STATEMENTS
+"""The most statements that unrolling may make: equal values are computed once only afterwards."""
+
 DATA_INDEX = "@"
 """The beginning of the names of variables that hold indices; `views.access` mentions them."""
 

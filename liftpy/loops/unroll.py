@@ -15,6 +15,7 @@ from liftpy.loops.nest import (
     DATA_INDEX,
     LANES,
     MOST_STATEMENTS,
+    MOST_UNROLLED,
     Assign,
     Bind,
     Loop,
@@ -113,7 +114,7 @@ class Unroller:
                         yield from self.statement(placed)
             return
         self.made += self.times
-        if self.made > MOST_STATEMENTS:
+        if self.made > MOST_UNROLLED:
             raise too_long(self.kernel)
         yield s._replace(body=self.block(s.body)) if isinstance(s, Loop) else s
 
