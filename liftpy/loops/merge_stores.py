@@ -1,6 +1,9 @@
 """Consecutive stores behind tests become one branch where all the tests hold.
 
 if (all tests hold) { the stores } else { each behind its own }
+
+This keeps the meaning, because the tests are about counters and ids only, which no store changes:
+where all of them hold, each statement runs as it does behind its own test, and in the same order.
 """
 
 from __future__ import annotations
