@@ -138,6 +138,14 @@ class Layout(Primitive):
         """The constants that the layout inserts, by field name."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.type == "float"}
 
+    def border(self) -> tuple[Nat, ...]:
+        """How many elements it adds at each end of an array, behind guards.
+
+        If it adds any, a kernel may have a version for each class of positions at which the same
+        guards hold.
+        """
+        return ()
+
     #: The adjoint of a layout without one that is a layout, in words: a sum.
     adjoint_by_definition: ClassVar[str] = ""
 

@@ -50,6 +50,9 @@ class Pad(Layout):
 
         return Pull(self.left + length + self.right, element)
 
+    def border(self) -> tuple[Nat, ...]:
+        return self.left, self.right
+
     def inverse(self, xs: Type) -> Primitive | None:
         """Padding, for a crop: elements that it leaves out are not written."""
         crops = all(

@@ -40,6 +40,7 @@ from liftpy.primitives import (
 from liftpy.primitives.border import backwards
 from liftpy.primitives.map import array_of
 from liftpy.primitives.pad import check_value, constant_like, cropped
+from liftpy.rewrite.strategies.families.common import fused_or_stored
 from liftpy.semantics.contract import prove_primitive
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.reference import reference
@@ -78,6 +79,9 @@ class Frame(Layout):
             return guarded(read, read.inside(j, xs.length), xs[read.clip(j, xs)], self.value)
 
         return Pull(self.left + xs.length + self.right, element)
+
+    def border(self) -> tuple[Nat, ...]:
+        return self.left, self.right
 
     def equivalent(self, xs: Expr) -> Expr | None:
         """None if it is not known whether the mirrored elements suffice."""
@@ -271,6 +275,13 @@ def test_whether_it_is_stored_is_a_choice(name: str) -> None:
         choices.setdefault(skeleton.family, set()).add(words.get("pad", "tile"))
     tiles = {"cooperative": {"tile"}} if name in COOPERATIVE else {}
     assert choices == pads_of(name) | tiles
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_border_may_have_classes(name: str) -> None:
+    """A layout says what it adds at the ends; only then may a kernel have versions for them."""
+    words = fused_or_stored(parse(PROGRAMS[name]).body.body)
+    assert ("classes" in words) == ("frame" in name)
 
 
 def test_results_are_written_through_it() -> None:

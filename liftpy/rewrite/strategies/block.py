@@ -21,7 +21,7 @@ from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import NatLike, var
 from liftpy.ir.primitive import Get
 from liftpy.ir.walk import Path, at, children, top_down
-from liftpy.primitives import Cover, Join, Map, Pad, Split, Uncover, Zip
+from liftpy.primitives import Cover, Join, Layout, Map, Split, Uncover, Zip
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.strategies.epilogue import cut_parts, reductions_apart
 from liftpy.rewrite.strategies.inward import past
@@ -331,10 +331,10 @@ def columns_first() -> Strategy:
 
 
 def is_border(expr: Expr) -> bool:
-    """Whether a call adds elements to an array that are read behind a guard."""
-    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Pad):
+    """Whether a call adds elements at the ends of an array that are read behind a guard."""
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Layout):
         return False
-    return any((n.bounds[0] or 0) > 0 for n in (expr.fun.left, expr.fun.right))
+    return any((n.bounds[0] or 0) > 0 for n in expr.fun.border())
 
 
 def store_padding(part: str) -> Strategy:

@@ -34,7 +34,7 @@ def paddings(body: Expr) -> tuple[str, ...]:
     return ("fused", "columns", "copy") if columns else ("fused", "copy")
 
 
-def guarded(body: Expr) -> tuple[str, ...]:
+def fused_or_stored(body: Expr) -> tuple[str, ...]:
     """`paddings`, with `classes` after `fused` if the code has guards of padding.
 
     A kernel with `classes` has a version for each class of border.

@@ -10,7 +10,7 @@ from liftpy.ir.program import Program
 from liftpy.ir.walk import at, every_part
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import store_padding
-from liftpy.rewrite.strategies.families.common import guarded
+from liftpy.rewrite.strategies.families.common import fused_or_stored
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.lower import exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
@@ -35,7 +35,7 @@ class Small:
         inner = [k for k, path in enumerate(paths_of(nests(self.made))) if self.is_inner(path)]
         found = mappings(self.made, ordered=True)
         maps = [show_mapping(m) for m in found if all(m[k] is None for k in inner)]
-        yield from product(pad=guarded(self.program.body.body), map=tuple(maps))
+        yield from product(pad=fused_or_stored(self.program.body.body), map=tuple(maps))
 
     def is_inner(self, path: tuple[int, ...]) -> bool:
         """Whether a work-item runs the map at a path."""
