@@ -17,6 +17,13 @@ UNKNOWN = 0.5
 """The part of an operation's time that its next candidates are expected to save, if one or none of
 its candidates is measured. The first one is the simplest form, which is rarely fast."""
 
+HOPE = 0.5
+"""The part of an operation's time above its floor that its next candidates are expected to save at
+least, after its first turn; half of it after the second one, and so on."""
+
+FASTER = 1.25
+"""How many times faster than the fastest operation so far an operation may become."""
+
 PACE = 5.0
 """The seconds that a candidate is expected to take if none was tried."""
 
@@ -28,7 +35,8 @@ class State:
     `times` are the median times of its measured candidates in ms, in any order; `tried` is the
     number of all its candidates with an outcome, and `seconds` the time that these took. `finished`
     means that it gets no more candidates; `vain` is the number of its last turns that ended before
-    a candidate was tried.
+    a candidate was tried. `flops` are the arithmetic operations of its program, and `bytes` those
+    of the arrays that it reads and writes; both are 0 if they are not known.
     """
 
     count: int
@@ -37,6 +45,8 @@ class State:
     seconds: float = 0.0
     finished: bool = False
     vain: int = 0
+    flops: int = 0
+    bytes: int = 0
 
     @property
     def best(self) -> float | None:
@@ -99,6 +109,51 @@ def expected_gain(times: Sequence[float]) -> float:
     return max(0.0, ordered[0] * (1 - ordered[0] / before)) if before else 0.0
 
 
+@dataclass(frozen=True)
+class Rates:
+    """The most operations and bytes in a ms of any operation with a time: what the device can do.
+
+    >>> rates = Rates.of([State(1, (2.0,), flops=600, bytes=100), State(1, (1.0,), bytes=90)])
+    >>> rates
+    Rates(flops=300.0, bytes=90.0)
+    >>> rates.floor(State(1, (3.0,), flops=300, bytes=180))
+    2.0
+    """
+
+    flops: float
+    bytes: float
+
+    @staticmethod
+    def of(states: Sequence[State]) -> Rates:
+        """The rates of the fastest operations."""
+        timed = [(s, s.best) for s in states if s.best]
+        return Rates(
+            max((s.flops / best for s, best in timed), default=0.0),
+            max((s.bytes / best for s, best in timed), default=0.0),
+        )
+
+    def floor(self, state: State) -> float:
+        """The time in ms of an operation at these rates."""
+        return max(
+            state.flops / self.flops if self.flops else 0.0,
+            state.bytes / self.bytes if self.bytes else 0.0,
+        )
+
+    def gain(self, state: State) -> float:
+        """`expected_gain` of an operation, limited by what the rates of all operations allow.
+
+        Two candidates that are alike say little. So it is at least a part of the time above the
+        floor, which halves with each turn; and an operation that is near its floor gains little,
+        however slow its other candidates are.
+        """
+        seen = expected_gain(state.times)
+        if state.best is None or not (state.flops or state.bytes):
+            return seen
+        floor = self.floor(state)
+        turns = 1 + max(0, state.tried // SECOND).bit_length()
+        return max(min(seen, state.best - floor / FASTER), (state.best - floor) * HOPE**turns)
+
+
 def chosen(states: Sequence[State], most: int) -> NextOperation | None:
     """The next operation and its number of candidates; None if all have `most`, or are finished.
 
@@ -106,6 +161,7 @@ def chosen(states: Sequence[State], most: int) -> NextOperation | None:
     one with the largest expected gain of the network, which counts each occurrence, for each second
     that it takes.
     """
+    rates = Rates.of(states)
     open_ = [(k, s) for k, s in enumerate(states) if not s.finished and s.tried < most]
     if not open_:
         return None
@@ -120,9 +176,9 @@ def chosen(states: Sequence[State], most: int) -> NextOperation | None:
         if state.best is None:  # as if it took the mean time of the others
             gain = UNKNOWN * sum(known) / max(1, len(known))
         else:
-            gain = state.count * expected_gain(state.times)
+            gain = state.count * rates.gain(state)
         return gain / (more * state.pace)
 
     index, state = max(open_, key=rate)
-    gain = None if state.best is None else state.count * expected_gain(state.times)
+    gain = None if state.best is None else state.count * rates.gain(state)
     return NextOperation(index, target(state.tried, most), gain)

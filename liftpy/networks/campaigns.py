@@ -30,6 +30,7 @@ from liftpy.networks.budget import NextOperation, State, chosen
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.sharing import sharing
 from liftpy.opencl.devices import find_device
+from liftpy.semantics.counting import operations
 
 LEAST = 20.0
 """The shortest time limit in seconds of the first turn of a program, if as much time is left."""
@@ -60,6 +61,13 @@ class Work:
     program: Program
     operations: tuple[Operation, ...]
     path: Path
+    bytes: int = 0
+    """The bytes of the arrays that a run of the program reads and writes."""
+
+    @property
+    def flops(self) -> int:
+        """The arithmetic operations of the program as written."""
+        return operations(self.program)
 
     @property
     def count(self) -> int:
@@ -100,7 +108,16 @@ class Explored:
         """What decides how many candidates it gets."""
         calls = self.campaign.calls if self.campaign is not None else ()
         seconds = sum(call.ended - call.started for call in calls if call.ended is not None)
-        return State(self.work.count, self.times, self.tried, seconds, self.finished, self.vain)
+        return State(
+            self.work.count,
+            self.times,
+            self.tried,
+            seconds,
+            self.finished,
+            self.vain,
+            self.work.flops,
+            self.work.bytes,
+        )
 
 
 @dataclass(frozen=True)
@@ -216,10 +233,21 @@ def works_of(graph: Graph, folder: Path, device: Device) -> tuple[Work, ...]:
         if operation.program is not None and operation.name not in unmoved:
             found.setdefault(id(operation.program), []).append(operation)
     return tuple(
-        Work(program, tuple(found[id(program)]), campaign_file(folder, program, device))
+        Work(
+            program,
+            tuple(found[id(program)]),
+            campaign_file(folder, program, device),
+            bytes_of(graph, found[id(program)][0]),
+        )
         for program in graph.programs
         if id(program) in found
     )
+
+
+def bytes_of(graph: Graph, operation: Operation) -> int:
+    """The bytes of the arrays that an operation reads and writes, constants included."""
+    names = {*operation.inputs, *operation.outputs} & graph.tensors.keys()
+    return sum(graph.tensors[name].bytes for name in names)
 
 
 def stored(work: Work) -> Explored:

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liftpy.networks.budget import FIRST, SECOND, UNKNOWN, State, chosen, expected_gain, target
+from liftpy.networks.budget import (
+    FASTER,
+    FIRST,
+    SECOND,
+    UNKNOWN,
+    Rates,
+    State,
+    chosen,
+    expected_gain,
+    target,
+)
 
 times = st.lists(st.floats(0.01, 100), min_size=2, max_size=7)
 
@@ -109,3 +119,38 @@ def test_a_budget_goes_where_the_time_is():
         tried[found.index] = found.samples
     assert tried[0] == 40
     assert tried[0] > tried[1] > tried[2]
+
+
+def counted(count, *found, flops=0, size=0):
+    return State(count, found, len(found), len(found) * 1.0, flops=flops, bytes=size)
+
+
+def test_an_operation_near_its_floor_gains_little_however_slow_its_first_candidate_is():
+    fast = counted(1, 50.0, 0.2, flops=100)
+    slow = counted(1, 0.21, 0.2, flops=20)
+    rates = Rates.of([fast, slow])
+    assert rates.floor(fast) == pytest.approx(0.2)
+    assert expected_gain(fast.times) > 0.19
+    assert rates.gain(fast) == pytest.approx(0.2 - 0.2 / FASTER)
+    assert chosen([fast, slow], 100).index == 1
+
+
+def test_two_candidates_that_are_alike_do_not_end_an_operation():
+    """Its time above the floor counts, half as much after each turn."""
+    alike = [4.0, 4.0]
+    fast = counted(1, 1.0, 1.0, size=1000)
+    gains = []
+    while len(alike) < 40:
+        state = counted(1, *alike, size=1000)
+        gains.append(Rates.of([state, fast]).gain(state))
+        alike = [4.0] * target(len(alike), 1000)
+    assert gains == [1.5, 0.75, 0.375, 0.1875]
+    assert chosen([fast, counted(1, 4.0, 4.0, size=1000)], 100).index == 1
+
+
+def test_the_floor_is_that_of_operations_or_of_bytes():
+    rates = Rates.of([counted(1, 2.0, flops=800), counted(1, 1.0, size=50), counted(1)])
+    assert (rates.flops, rates.bytes) == (400, 50)
+    assert rates.floor(counted(1, flops=800, size=50)) == 2
+    assert rates.floor(counted(1, flops=4, size=150)) == 3
+    assert rates.floor(counted(1)) == 0
