@@ -11,7 +11,7 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.function import Lambda
 from liftpy.ir.primitive import function_of
-from liftpy.ir.types import ScalarType, VectorType
+from liftpy.ir.types import ScalarType, Type, VectorType
 from liftpy.ir.uses import Component, component_of, uses
 from liftpy.ir.walk import has_call
 from liftpy.primitives import AnyIterate, AnyMap, AnyReduce, AsScalar, AsVector, ReduceVec, Zip
@@ -55,7 +55,7 @@ class Old:
             inside = function_of(fun)
             read = (*args[1:], *(() if inside is None else (inside.body,)))
             return not any(map(self.is_read_by, read)) and self.is_read_in_place_by(args[0])
-        if isinstance(expr.type, ScalarType | VectorType):
+        if is_stored_at_once(expr.type):
             return True
         match fun, args:
             case AnyMap() as mapped, (xs,):
@@ -82,6 +82,11 @@ class Old:
             )
             for part, x in parts
         )
+
+
+def is_stored_at_once(t: Type) -> bool:
+    """Whether values are stored after all that they are computed from was read, unlike tuples."""
+    return isinstance(t.element if isinstance(t, VectorType) else t, ScalarType)
 
 
 def overlap(a: Component, b: Component) -> bool:

@@ -358,13 +358,15 @@ class Blocks:
         if place.kind == "private":
             self.frame.indexed |= place.names - {lane}
         apart = bool(lane) and not is_row(place.index, lane)
+        # a vector whose lanes are stored apart is computed in a variable
+        stores = width + (1 if value.parts else 0) if apart else ONE
         if dest.kind != "choice":
             self.emit(value, lane, width, apart=apart)
-            self.frame.each = self.frame.each + (width if apart else ONE)
+            self.frame.each = self.frame.each + stores
             return
         tests = sum(1 for p in (dest, *reached(dest)) if p.kind == "choice")
         self.branch(lambda: self.emit(value, lane, width, apart=apart), ONE)
-        self.frame.each = self.frame.each + (width if apart else ONE) + tests
+        self.frame.each = self.frame.each + stores + tests
         if lane:  # if not all lanes have places, each is read and stored separately
             self.branch(lambda: self.emit(value), width)
             self.frame.each = self.frame.each + width * (1 + tests)
