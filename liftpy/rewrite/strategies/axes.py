@@ -11,14 +11,23 @@ windows that contain the row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
+from liftpy.ir.nat import Nat
+from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, top_down
-from liftpy.primitives import Join, Map, Slide, Transpose
-from liftpy.rewrite.strategies.shapes import body_of, is_reduce, is_view, parameter, working_map
+from liftpy.primitives import Join, Map, Slide, Transpose, Zip
+from liftpy.rewrite.strategies.shapes import (
+    array_type,
+    body_of,
+    is_reduce,
+    is_view,
+    parameter,
+    working_map,
+)
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -121,8 +130,39 @@ def joined_last() -> Strategy:
 
 @cache
 def folds_nested() -> Strategy:
-    """Apply `joined_last` to the outermost map for which it is a law, if there is one."""
-    return attempt(outermost(joined_last()))
+    """Apply `joined_last` to the outermost map for which it is a law, if there is one.
+
+    Of windows that are zipped with other arrays, such as the weights of a depthwise convolution,
+    the folds are cut into rows instead (`folds_of_rows`).
+    """
+    return seq(attempt(outermost(joined_last())), attempt(outermost(folds_of_rows)))
+
+
+def folds_of_rows(expr: Expr) -> Result:
+    """`map(fold)(zip(transpose(join(window)), ...))`, with a fold for each row of the window."""
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Map):
+        return Failure("folds_of_rows", "no map here")
+    (source,) = expr.args
+    zipped = source.args if isinstance(source, FunCall) and isinstance(source.fun, Zip) else ()
+    widths = joined_widths(zipped)
+    path = fold_of(body_of(expr), lambda _: True)
+    if not widths or path is None:
+        return Failure("folds_of_rows", "no fold of joined windows that are zipped with others")
+    rows = seq(attempt(rule("reduce_map_fusion")), rule("reduce_strip", m=widths[0]))
+    return at_path((1, *path), rows)(expr)
+
+
+def joined_widths(arrays: Iterable[Expr]) -> list[Nat]:
+    """The lengths of the rows of which transposed arrays are joined."""
+    found: list[Nat] = []
+    for array in arrays:
+        match array:
+            case FunCall(Transpose(), (FunCall(Join(), (rows,)),)):
+                row = array_type(rows).element
+                found += [row.length] if isinstance(row, ArrayType) else []
+            case _:
+                pass
+    return found
 
 
 def channels_first(expr: Expr) -> Result:

@@ -20,6 +20,7 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import NatLike, var
 from liftpy.ir.primitive import Get
+from liftpy.ir.types import ScalarType
 from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.primitives import Cover, Join, Layout, Map, Split, Uncover, Zip
 from liftpy.primitives.vector import MAX_LANES
@@ -209,13 +210,23 @@ def in_vector_accumulators(width: NatLike) -> Strategy:
     def run(expr: Expr) -> Result:
         path = accumulators(expr) or ()
         depth = rank(expr.type)
+        innermost = at_path((1,) * (depth - 1), components_copied)
         return seq(
-            at_path((*path, 0), elementwise(depth)),
+            at_path((*path, 0), seq(elementwise(depth), innermost)),
             identity if path else elementwise(depth),
             normalize(vectorized(width)),
         )(expr)
 
     return run
+
+
+def components_copied(expr: Expr) -> Result:
+    """Copy the result of `map(t -> t.k)`, whose scalars lanes can have, unlike the tuples."""
+    if isinstance(expr, FunCall) and isinstance(expr.fun, Map):
+        (element,) = expr.fun.f.params
+        if element in expr.fun.f.body.free and not isinstance(element.type, ScalarType):
+            return rule("map_copy")(expr)
+    return Success(expr)
 
 
 def inward(depth: int) -> tuple[Strategy, Path]:

@@ -14,6 +14,7 @@ from liftpy.primitives import Zip
 from liftpy.primitives.lowered import DIMENSIONS
 from liftpy.rewrite.strategies.block import (
     CUTS,
+    components_copied,
     cut_of,
     in_vector_accumulators,
     reduce_of_maps,
@@ -162,7 +163,8 @@ def in_vectors(width: Nat) -> Strategy:
         if isinstance(body.type, ArrayType | TupleType):
             return Failure("in_vectors", f"the innermost map returns {body.type}, not scalars")
         if reductions:
-            arrays = where(is_reduce, at_path((0,), elementwise(1)), "reduction to an array")
+            start = at_path((0,), seq(elementwise(1), components_copied))
+            arrays = where(is_reduce, start, "reduction to an array")
             sums = seq(reduce_of_maps(), arrays)
             accumulators = choose(*(at_path(place, sums) for place in ((0,), (0, 0), (0, 1))))
             apart = taken_apart(reductions[0])
