@@ -12,14 +12,25 @@ from collections.abc import Iterator
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import ZERO
-from liftpy.ir.types import ArrayType, Type, size_bytes
-from liftpy.ir.walk import Path, at
+from liftpy.ir.types import ArrayType, ScalarType, Type, size_bytes
+from liftpy.ir.walk import Path, at, top_down
+from liftpy.primitives import Zip
 from liftpy.rewrite.strategies.epilogue import taken_apart
 from liftpy.rewrite.strategies.lower import copy_kernel
 from liftpy.rewrite.strategies.shapes import body_of, is_view, outer_reductions
 from liftpy.rewrite.strategies.share import outside_functions
 from liftpy.rewrite.strategies.strides import stride
-from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, attempt, identity, rule, seq
+from liftpy.rewrite.strategy import (
+    Failure,
+    Result,
+    Strategy,
+    Success,
+    at_path,
+    attempt,
+    identity,
+    rule,
+    seq,
+)
 
 
 def operands_packed(path: Path, constants: frozenset[str]) -> Strategy:
@@ -52,6 +63,38 @@ def operand_packed(path: Path, side: int, constants: frozenset[str]) -> Strategy
         return seq(lambda _: result, at_path((*rows, 0, *place), packed))(expr)
 
     return run
+
+
+def zipped_rows_packed(constants: frozenset[str]) -> Strategy:
+    """Store rows made from constants alone that are zipped, such that lanes read adjacent elements.
+
+    Lanes are over the rows: element k of all rows becomes adjacent.
+    """
+
+    def run(expr: Expr) -> Result:
+        for path, part in top_down(expr):
+            if not isinstance(part, FunCall) or not isinstance(part.fun, Zip):
+                continue
+            for k, rows in enumerate(part.args):
+                if are_apart(rows, constants):
+                    packed = seq(rule("transpose_introduction"), at_path((0,), copy_kernel()))
+                    named = rule("let_introduction", {"v": (*path, k)})
+                    return seq(named, at_path((0,), packed), at_path((1,), run))(expr)
+        return Success(expr)
+
+    return run
+
+
+def are_apart(rows: Expr, constants: frozenset[str]) -> bool:
+    """Whether an expression is rows of constants whose first elements are not adjacent."""
+    names = {p.name for p in rows.free}
+    layout = isinstance(rows, Param) or (isinstance(rows, FunCall) and is_view(rows.fun))
+    if not layout or not names or not names <= constants:
+        return False
+    row = rows.type.element if isinstance(rows.type, ArrayType) else None
+    if not isinstance(row, ArrayType) or not isinstance(row.element, ScalarType):
+        return False
+    return stride(rows, (), ()) not in {None, 1} and not repeats(rows)
 
 
 def repeats(array: Expr) -> bool:

@@ -30,6 +30,7 @@ from liftpy.rewrite.strategies.families.common import (
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.lower import chain, clean, exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
+from liftpy.rewrite.strategies.packed import zipped_rows_packed
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import makes_array, nests
 from liftpy.rewrite.strategies.tile import (
@@ -124,10 +125,15 @@ class Tiled:
         return {p.name: p for p in self.parameters(choices)}
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
-        """`tile` with the levels of a mapping; the padded input is stored, in part, or not."""
+        """`tile` with the levels of a mapping; the padded input is stored, in part, or not.
+
+        Constants that lanes would gather are stored in their order.
+        """
         tiles = tiles_of(choices, sizes)
         padding = store_padding(choices["pad"])
-        return seq(tiles, mapped(choices["map"]), padding, stored_so(choices))
+        lanes = choices["vector"] == "yes" and choices.get(LANES, INNER) == INNER
+        packed = zipped_rows_packed(self.program.constants) if lanes else identity
+        return seq(tiles, mapped(choices["map"]), padding, stored_so(choices), packed)
 
 
 def exchanged(expr: Expr) -> Result:
