@@ -15,11 +15,14 @@ from liftpy.explore.space.candidate import program_text
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.version import VERSION
 from liftpy.ir.program import Program
+from liftpy.ir.types import size_bytes
 from liftpy.networks.campaigns import campaign_file
 from liftpy.networks.costs import Costs
 from liftpy.networks.graph import Operation
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
+from liftpy.rewrite.cuts import RESULT
+from liftpy.traffic.machine import hardware_of
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,9 @@ class Measured:
 
     def __call__(self, operation: Operation) -> Sequence[Option]:
         program = operation.program
-        return [] if program is None else self.known(program) or self._firsts(operation)
+        if program is None:
+            return []
+        return left_in_caches(self.known(program), program, self._device) or self._firsts(operation)
 
 
 def _measured_in(store: CampaignReader, device: Device) -> Iterator[Option]:
@@ -103,6 +108,26 @@ def _measured_in(store: CampaignReader, device: Device) -> Iterator[Option]:
             if source is not None and manifest is not None:
                 module = Module.of_manifest(source, json.loads(manifest))
                 yield Option(row.skeleton, row.assignment, row.time_ns, module)
+
+
+def left_in_caches(options: Sequence[Option], program: Program, device: Device) -> Sequence[Option]:
+    """The options but those with streamed stores that save less time than the next reading takes.
+
+    A streamed result is not in the caches when the next operation reads it, which the times of a
+    campaign do not show. Results that the caches cannot hold have all options.
+    """
+    hardware = hardware_of(device)
+    size = int(size_bytes(program.body.body.type))
+    cached = [one.time_ns for one in options if one.time_ns is not None and not streams(one)]
+    if not cached or size > hardware.cache_sizes[-1]:
+        return options
+    most = min(cached) - 1000 * size / hardware.memory_bandwidth
+    return [one for one in options if not streams(one) or (one.time_ns or 0) < most]
+
+
+def streams(option: Option) -> bool:
+    """Whether a candidate's result bypasses the caches."""
+    return "streamed" in {option.assignment.get(name) for name in ("stores", f"{RESULT}.stores")}
 
 
 def _check(store: CampaignReader, device: Device) -> None:

@@ -15,15 +15,16 @@ from liftpy.errors import (
     TypeRefused,
 )
 from liftpy.explore.space.space import Space
-from liftpy.ir.types import SCALARS, STORAGE
+from liftpy.ir.types import SCALARS, STORAGE, size_bytes
 from liftpy.networks.costs import Costs
 from liftpy.networks.layout import constant_bytes, footprint, layout_of
-from liftpy.networks.options import Option, undominated
+from liftpy.networks.options import Option, firsts, left_in_caches, undominated
 from liftpy.networks.plan import load, plan_of
 from liftpy.networks.plan_file import HEADER, TensorFields
 from liftpy.networks.planning import planned
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
+from liftpy.traffic.machine import hardware_of
 from tests.networks.models import model, node, value
 from tests.networks.plan_files import rewritten
 from tests.staged import by_definition
@@ -363,3 +364,33 @@ def test_an_option_whose_constants_others_read_too_is_kept():
     options = [Option(str(k), {}, None, None) for k in range(4)]
     kept = undominated(options, [shared, own, worse, equal])
     assert {option.skeleton for option in kept} == {"0", "1"}
+
+
+def test_streamed_stores_have_to_save_the_time_of_reading_from_memory(device):
+    operation = network().graph.operations[0]
+    program = operation.program
+    first = firsts(device)(operation)[0]
+    result_bytes = int(size_bytes(program.body.body.type))
+    hardware = hardware_of(device)
+    reading = 1000 * result_bytes / hardware.memory_bandwidth
+
+    def option(time_ns, **assignment):
+        return dataclasses.replace(first, assignment=assignment, time_ns=time_ns)
+
+    cached = [option(10_000, stores="cached"), option(20_000)]
+    saves_less = option(10_000 - int(reading) + 1, stores="streamed")
+    saves_more = option(10_000 - int(reading) - 2, **{"result.stores": "streamed"})
+    given = [saves_less, *cached, saves_more]
+    assert left_in_caches(given, program, device) == [*cached, saves_more]
+    # what is stored between two stages of the program is in the program's own time
+    between = option(5_000, **{"stage1.stores": "streamed"})
+    assert left_in_caches([between, *given], program, device)[0] == between
+    # nothing to compare with
+    assert left_in_caches([saves_less], program, device) == [saves_less]
+    large = program_of(hardware.cache_sizes[-1] // 4 + 1)
+    assert left_in_caches(given, large, device) == given
+
+
+def program_of(elements):
+    """A program whose result has this number of elements."""
+    return lp.parse(f"def more(xs: [{elements}]f32) = xs |> map(x => x + 1.0)")
