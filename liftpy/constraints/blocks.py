@@ -409,7 +409,9 @@ class Blocks:
         """
         counter = self.fresh("i")
         self.frames.append(Frame(counter if looped else ""))
-        body(var(counter, 0, None if length.constant is None else length.constant - 1))
+        only = length == ONE and not looped  # the code has 0 in place of the id
+        last = None if length.constant is None else length.constant - 1
+        body(ZERO if only else var(counter, 0, last))
         made = self.frames.pop()
         outer = self.frame
         outer.indexed |= made.indexed - {counter}
