@@ -420,7 +420,7 @@ LOWERED = {
     "|> reduceSeqUnroll(addInt, 0)",
     "kernel_that_gets_too_long": "generate(1000000, (i: i32) => i) |> mapSeq(i => i * i) "
     "|> toPrivate |> mapSeq(i => i + 1i32)",
-    "kernel_whose_loops_get_too_long": "generate(101, (i: i32) => i) |> mapSeqUnroll(i => "
+    "kernel_whose_loops_get_too_long": "generate(401, (i: i32) => i) |> mapSeqUnroll(i => "
     "generate(100, (j: i32) => j) |> mapSeqUnroll(j => i + j)) |> join",
     "kernel_of_too_many_variables": "generate(6000, (i: i32) => i * 3i32 |> (y => y * y)) "
     "|> mapSeqUnroll(y => y + 1i32)",

@@ -59,10 +59,14 @@ def operand_packed(path: Path, side: int, constants: frozenset[str]) -> Strategy
             return Failure("operand_packed", "it is not made from constants alone")
         if repeats(at(source, place)):
             return Failure("operand_packed", "it has elements of the constants several times")
-        packed = seq(rule("transpose_introduction"), at_path((0,), copy_kernel()))
-        return seq(lambda _: result, at_path((*rows, 0, *place), packed))(expr)
+        return seq(lambda _: result, at_path((*rows, 0, *place), stored_transposed()))(expr)
 
     return run
+
+
+def stored_transposed() -> Strategy:
+    """Store an array of rows such that its columns are adjacent in memory."""
+    return seq(rule("transpose_introduction"), at_path((0,), copy_kernel()))
 
 
 def zipped_rows_packed(constants: frozenset[str]) -> Strategy:
@@ -72,24 +76,32 @@ def zipped_rows_packed(constants: frozenset[str]) -> Strategy:
     """
 
     def run(expr: Expr) -> Result:
+        # the variable of a `let` may have the name of a constant
+        return packed_from(frozenset(p for p in expr.free if p.name in constants))(expr)
+
+    return run
+
+
+def packed_from(constants: frozenset[Param]) -> Strategy:
+    """`zipped_rows_packed` of rows that are made from some parameters."""
+
+    def run(expr: Expr) -> Result:
         for path, part in top_down(expr):
             if not isinstance(part, FunCall) or not isinstance(part.fun, Zip):
                 continue
             for k, rows in enumerate(part.args):
                 if are_apart(rows, constants):
-                    packed = seq(rule("transpose_introduction"), at_path((0,), copy_kernel()))
                     named = rule("let_introduction", {"v": (*path, k)})
-                    return seq(named, at_path((0,), packed), at_path((1,), run))(expr)
+                    return seq(named, at_path((0,), stored_transposed()), at_path((1,), run))(expr)
         return Success(expr)
 
     return run
 
 
-def are_apart(rows: Expr, constants: frozenset[str]) -> bool:
+def are_apart(rows: Expr, constants: frozenset[Param]) -> bool:
     """Whether an expression is rows of constants whose first elements are not adjacent."""
-    names = {p.name for p in rows.free}
     layout = isinstance(rows, Param) or (isinstance(rows, FunCall) and is_view(rows.fun))
-    if not layout or not names or not names <= constants:
+    if not layout or not rows.free or not rows.free <= constants:
         return False
     row = rows.type.element if isinstance(rows.type, ArrayType) else None
     if not isinstance(row, ArrayType) or not isinstance(row.element, ScalarType):
