@@ -61,3 +61,23 @@ def test_constant_weights_are_packed_before_the_runs() -> None:
 @pytest.mark.parametrize("weights", ["const", ""])
 def test_the_results_are_right(runtime: Device, weights: str) -> None:
     right([in_vectors(runtime, weights=weights, pad=pad) for pad in ("fused", "columns")], runtime)
+
+
+def test_constants_of_which_lanes_read_adjacent_elements_are_not_packed() -> None:
+    program = parse("""
+        def p(x: [12][64]f32, const w: [12][64]f32) =
+          zip(x, w) |> map((r, s) => zip(r, s) |> map((a, b) => a * b))""")
+    candidate = candidate_of(program, DEFAULT_DEVICE, {"family": "tiled", "vector": "yes", "v": 8})
+    assert len(compiled(candidate).launches) == 1
+
+
+def test_constants_may_have_the_names_of_variables(runtime: Device) -> None:
+    """Each array that is packed is the variable of a `let` that has its name and type."""
+    program = parse("""
+        def p(x: [6][8][9]f32, const a: [8][9]f32, const b: [8][9]f32) =
+          x |> map(rows => zip(rows, a, b) |> map(t =>
+            zip(t.0, t.1, t.2) |> map((x, a, b) => x * a - b) |> reduce(add, 0)))""")
+    settings: Settings = {"family": "tiled", "flat": "no", "vector": "yes", "v": 8}
+    candidate = candidate_of(program, runtime, settings)
+    assert [k.phase for k in compiled(candidate).launches] == ["prepare", "prepare", "run"]
+    right([candidate], runtime)

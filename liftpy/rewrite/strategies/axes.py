@@ -19,7 +19,7 @@ from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, top_down
-from liftpy.primitives import Join, Map, Slide, Transpose, Zip
+from liftpy.primitives import Join, Map, Slide, Transpose
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
@@ -27,6 +27,7 @@ from liftpy.rewrite.strategies.shapes import (
     is_view,
     parameter,
     working_map,
+    zipped,
 )
 from liftpy.rewrite.strategy import (
     Failure,
@@ -142,9 +143,7 @@ def folds_of_rows(expr: Expr) -> Result:
     """`map(fold)(zip(transpose(join(window)), ...))`, with a fold for each row of the window."""
     if not isinstance(expr, FunCall) or not isinstance(expr.fun, Map):
         return Failure("folds_of_rows", "no map here")
-    (source,) = expr.args
-    zipped = source.args if isinstance(source, FunCall) and isinstance(source.fun, Zip) else ()
-    widths = joined_widths(zipped)
+    widths = joined_widths(zipped(*expr.args))
     path = fold_of(body_of(expr), lambda _: True)
     if not widths or path is None:
         return Failure("folds_of_rows", "no fold of joined windows that are zipped with others")

@@ -7,7 +7,7 @@ once for all runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
@@ -24,7 +24,6 @@ from liftpy.rewrite.strategy import (
     Failure,
     Result,
     Strategy,
-    Success,
     at_path,
     attempt,
     identity,
@@ -69,33 +68,31 @@ def stored_transposed() -> Strategy:
     return seq(rule("transpose_introduction"), at_path((0,), copy_kernel()))
 
 
-def zipped_rows_packed(constants: frozenset[str]) -> Strategy:
-    """Store rows made from constants alone that are zipped, such that lanes read adjacent elements.
+def zipped_rows_packed(zipped: Iterable[Expr], constants: frozenset[str]) -> Strategy:
+    """Store zipped rows of constants alone such that element k of all rows is adjacent.
 
-    Lanes are over the rows: element k of all rows becomes adjacent.
+    Lanes are over the rows, and would gather such elements.
     """
 
     def run(expr: Expr) -> Result:
-        # the variable of a `let` may have the name of a constant
-        return packed_from(frozenset(p for p in expr.free if p.name in constants))(expr)
-
-    return run
-
-
-def packed_from(constants: frozenset[Param]) -> Strategy:
-    """`zipped_rows_packed` of rows that are made from some parameters."""
-
-    def run(expr: Expr) -> Result:
+        given = frozenset(p for p in expr.free if p.name in constants)
+        wanted = {rows for rows in zipped if are_apart(rows, given)}
+        found: dict[Expr, Path] = {}
         for path, part in top_down(expr):
-            if not isinstance(part, FunCall) or not isinstance(part.fun, Zip):
-                continue
-            for k, rows in enumerate(part.args):
-                if are_apart(rows, constants):
-                    named = rule("let_introduction", {"v": (*path, k)})
-                    return seq(named, at_path((0,), stored_transposed()), at_path((1,), run))(expr)
-        return Success(expr)
+            if isinstance(part, FunCall) and isinstance(part.fun, Zip):
+                for k, rows in enumerate(part.args):
+                    if rows in wanted:
+                        found.setdefault(rows, (*path, k))
+        # found before any is named: the variable of a `let` may have the name of a constant
+        steps = [named_and_stored(path) for path in found.values()]
+        return seq(*(at_path((1,) * k, step) for k, step in enumerate(steps)))(expr)
 
     return run
+
+
+def named_and_stored(path: Path) -> Strategy:
+    """Name the array at a path before the expression, and store it transposed."""
+    return seq(rule("let_introduction", {"v": path}), at_path((0,), stored_transposed()))
 
 
 def are_apart(rows: Expr, constants: frozenset[Param]) -> bool:

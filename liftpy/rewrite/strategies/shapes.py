@@ -25,6 +25,7 @@ from liftpy.primitives import (
     Repeat,
     Slide,
     ToGlobal,
+    Zip,
 )
 from liftpy.primitives.places import is_indirect
 from liftpy.primitives.work import computes, is_layout, writable
@@ -42,6 +43,11 @@ def body_of(expr: Expr) -> Expr:
         message = f"{type(expr).__name__} is not a call"
         raise InternalError(message)
     return lambda_of(expr.fun).body
+
+
+def zipped(expr: Expr) -> tuple[Expr, ...]:
+    """The arrays of a `zip`; none of another expression."""
+    return expr.args if isinstance(expr, FunCall) and isinstance(expr.fun, Zip) else ()
 
 
 def parameter(expr: Expr) -> Param:

@@ -9,6 +9,8 @@ from functools import lru_cache
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import Nat
 from liftpy.ir.program import Program
+from liftpy.ir.types import ScalarType
+from liftpy.ir.walk import at
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.adjacent import adjacent_map
@@ -32,7 +34,7 @@ from liftpy.rewrite.strategies.lower import chain, clean, exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
 from liftpy.rewrite.strategies.packed import zipped_rows_packed
 from liftpy.rewrite.strategies.remember import remembered
-from liftpy.rewrite.strategies.shapes import makes_array, nests
+from liftpy.rewrite.strategies.shapes import body_of, makes_array, nests, zipped
 from liftpy.rewrite.strategies.tile import (
     element_by_element,
     flat,
@@ -131,9 +133,18 @@ class Tiled:
         """
         tiles = tiles_of(choices, sizes)
         padding = store_padding(choices["pad"])
-        lanes = choices["vector"] == "yes" and choices.get(LANES, INNER) == INNER
-        packed = zipped_rows_packed(self.program.constants) if lanes else identity
+        packed = zipped_rows_packed(self.folded_by_lanes(choices), self.program.constants)
         return seq(tiles, mapped(choices["map"]), padding, stored_so(choices), packed)
+
+    def folded_by_lanes(self, choices: dict[str, str]) -> tuple[Expr, ...]:
+        """The arrays of rows that are zipped and of which each lane folds one."""
+        maps = tiled_maps(choices["flat"], choices.get(LANES, INNER))(self.program.body.body)
+        if choices["vector"] != "yes" or isinstance(maps, Failure):
+            return ()
+        for path in [*chain(nests(maps.expr))][-1:]:
+            if isinstance(body_of(at(maps.expr, path)).type, ScalarType):
+                return zipped(at(maps.expr, (*path, 0)))
+        return ()
 
 
 def exchanged(expr: Expr) -> Result:
