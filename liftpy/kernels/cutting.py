@@ -212,8 +212,18 @@ class Cutter:
             elif isinstance(expr, FunCall):
                 expr = self.cut_inside(expr, child)
         if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
-            return self.named("t", expr)
+            return self.stored(expr)
         return expr
+
+    def stored(self, expr: FunCall) -> Expr:
+        """The buffers of a stored value; components that are buffers already are not copied."""
+        (value,) = expr.args
+        parts = value.elements if isinstance(value, Tuple) else ()
+        rest = [part for part in parts if not isinstance(part, Param)]
+        if len(rest) == len(parts):
+            return self.named("t", expr)
+        made = iter([self.named("t", call(expr.fun, part)) for part in rest])
+        return Tuple(tuple(part if isinstance(part, Param) else next(made) for part in parts))
 
     def let(self, expr: FunCall, rest: Callable[[Expr], Expr]) -> Expr:
         """A let whose values are over buffers, with `rest` applied to its body."""

@@ -123,6 +123,10 @@ LOWERED = {
     "iterateSeq of kernels": """
         def p(xs: [8]i32) = xs |> iterateSeq(3, ys => ys |> slide(1, 1) |> mapGlb(0, w =>
           w |> reduceSeq((s, x) => s * 3 - x, 1)))""",
+    "iterateSeq of kernels in a tuple": """
+        def p(xs: [8]i32) = let v = (xs |> iterateSeq(3, ys => ys |> mapGlb(0, x => x * 3 - 1)),
+          xs |> mapGlb(0, x => x + 5)) |> toGlobal in
+            zip(v.0, v.1) |> reduceSeq((s, t) => s * 3 - t.0 * t.1, 1i32)""",
     "mapSeqUnroll": "def p(xs: [5][4]i32) = xs |> mapGlb(0, mapSeqUnroll(x => x * 3 - 1))",
     "slideSeq 3 1": "def p(xs: [5][11]i32) = xs |> mapGlb(0, slideSeq(3, 1, reduceSeq({}, 1)))",
     "slideSeq 5 2": "def p(xs: [5][11]i32) = xs |> mapGlb(0, slideSeq(5, 2, reduceSeq({}, 1)))",
@@ -153,6 +157,11 @@ def test_a_lowered_sequence_is_right(runtime: Device, name: str) -> None:
         loaded.set_constants({})
         got = loaded.run(by_buffer(module, arrays), poison=True)
     alike(got, evaluate(program, *arrays))
+
+
+def test_a_buffer_in_a_tuple_is_not_copied() -> None:
+    steps = source("iterateSeq of kernels in a tuple").count("__kernel ")
+    assert steps == 3 + 1 + 1  # of the iteration, of the other component, and of the fold
 
 
 def source(name: str) -> str:
