@@ -24,7 +24,7 @@ from liftpy.explore.space.member import Drawn, Member
 from liftpy.explore.space.space import Space
 from liftpy.ir.program import Program
 from liftpy.language.text.program import show
-from liftpy.loops.bounds import bounds
+from liftpy.loops.bounds import bounds, guards
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.writers import shared_stores
 from liftpy.opencl.kernel import Module
@@ -150,11 +150,15 @@ def drawn(candidate: Candidate) -> Draw:
 
 
 def unproved(kernels: Iterable[LoopKernel]) -> list[str]:
-    """What is not proved: that each access is inside, and each element has one writer."""
+    """What is not proved: that accesses are inside, guards not needed, and writers alone."""
     return [
         str(fault)
         for code in kernels
-        for fault in (*(b for b in bounds(code) if b.way is None), *shared_stores(code))
+        for fault in (
+            *(b for b in bounds(code) if b.way is None),
+            *(g for g in guards(code) if g.unless),
+            *shared_stores(code),
+        )
     ]
 
 

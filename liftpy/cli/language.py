@@ -38,6 +38,7 @@ from liftpy.kernels.chain import Kernel
 from liftpy.language.text.program import show as program_text
 from liftpy.language.text.program import show_expr
 from liftpy.loops.bounds import bounds as bounds_of
+from liftpy.loops.bounds import guards
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import after_each_pass, in_loop_ir, nests
 from liftpy.loops.show import show_kernel
@@ -157,11 +158,16 @@ def stage_lines(stages: dict[str, str]) -> Iterator[str]:
 
 
 def kernel_bounds(code: LoopKernel) -> dict[str, Any]:
-    """The proofs about a kernel: accesses are in bounds, and no element has two writers."""
+    """The proofs about a kernel.
+
+    Accesses are in bounds, guards that were left out are not needed, and no element has two
+    writers.
+    """
     accesses = dict.fromkeys(map(str, bounds_of(code)))
     return {
         "kernel": code.name,
         "accesses": [*accesses],
+        "guards": [*map(str, guards(code))],
         "shared": [*map(str, shared_stores(code))],
     }
 
@@ -169,7 +175,7 @@ def kernel_bounds(code: LoopKernel) -> dict[str, Any]:
 def bound_lines(proved: dict[str, Any]) -> Iterator[str]:
     """Yields the proofs about a kernel as lines."""
     yield f"{proved['kernel']}:"
-    for line in proved["accesses"]:
+    for line in (*proved["accesses"], *proved["guards"]):
         yield f"  {line}"
     if not proved["shared"]:
         yield "  no element of a buffer is stored by two work-items"

@@ -9,14 +9,17 @@ around the access hold there. The first of three ways that shows it is used:
   decide;
 - *the solver*: z3 finds no counters at which the guards hold and the index is outside.
 
-So a guard that a view or a pass left out was not needed. The proof does not depend on how the code
-was made: neither the views nor the passes have to be trusted.
+The proof does not depend on how the code was made: neither the views nor the passes have to be
+trusted. It says that what the code reads is in the memory, not that it is the right element: a
+guard also chooses between an element and a border. So the solver proves, too, that each end of a
+guard that views and unrolled loops left out always holds, or never (`guards`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from liftpy.ir.constraint import Constraint, at_most, equal
@@ -45,6 +48,7 @@ from liftpy.loops.values import (
     Value,
 )
 from liftpy.semantics.smt import Undecided, Witness, find_point
+from liftpy.views.terms import Decided
 
 Way: TypeAlias = Literal["ranges", "guard", "solver"]
 
@@ -152,6 +156,36 @@ class ProvedAccess:
         if self.way is None:
             return f"{what}: not shown to be in 0..{memory.length - 1}: {self.outside}"
         return f"{what}: in 0..{memory.length - 1} by {self.way}"
+
+
+@dataclass(frozen=True)
+class ProvedGuard:
+    """An end of a guard that was left out; `unless` says where it is needed, or is empty."""
+
+    decided: Decided
+    unless: str = ""
+
+    def __str__(self) -> str:
+        if self.unless:
+            return f"the guard that {self.decided} was left out, and is needed {self.unless}"
+        return f"no guard: {self.decided}"
+
+
+def guards(code: LoopKernel) -> tuple[ProvedGuard, ...]:
+    """Every end of a guard that the views of a kernel left out, as the solver decides it."""
+    return tuple(map(guard_of, sorted(code.decided, key=str)))
+
+
+@lru_cache(maxsize=1 << 14)
+def guard_of(decided: Decided) -> ProvedGuard:
+    """Whether an end of a guard may be left out for all values of the counters in their ranges."""
+    answer = find_point([at_most(decided.room + 1, 0)])
+    if isinstance(answer, Witness):
+        at = ", ".join(f"{name} = {number}" for name, number in sorted(answer.at.items()))
+        return ProvedGuard(decided, f"at {at or 'every place'}")
+    if isinstance(answer, Undecided):
+        return ProvedGuard(decided, f"for all that the solver knows ({answer.reason})")
+    return ProvedGuard(decided)
 
 
 def bounds(code: LoopKernel) -> tuple[ProvedAccess, ...]:

@@ -17,7 +17,7 @@ from liftpy.loops.tree import (
 from liftpy.loops.updates import at_once, check_own
 from liftpy.primitives.lowered import TEXEL, AsImage
 from liftpy.views.access import Allocate, memory_view
-from liftpy.views.terms import Memory, Space
+from liftpy.views.terms import Decided, Memory, Space
 
 Sizes = tuple[int, int, int]
 
@@ -32,7 +32,8 @@ class LoopKernel:
     work-group, `lid0` the id in the work-group, `sgid0` the id of the subgroup in the work-group,
     and `slid0` the id in the subgroup, in the order that the device chooses. If the kernel is
     `rolled`, counters of loops may index private memory. `regular` has the counters of the loops
-    over registers that stand for their iterations (`loops.regular`).
+    over registers that stand for their iterations (`loops.regular`). `decided` are the ends of
+    guards that were left out because the ranges of counters and ids decide them.
     """
 
     kernel: Kernel
@@ -44,6 +45,7 @@ class LoopKernel:
     block: Block = field(default_factory=Block)
     rolled: bool = False
     regular: frozenset[str] = frozenset()
+    decided: frozenset[Decided] = field(default=frozenset(), compare=False)
 
     @property
     def name(self) -> str:

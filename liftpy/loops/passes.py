@@ -48,7 +48,7 @@ def in_loop_ir(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKe
     code, nest = lowered(kernel, names)
     for change in passes.values():
         nest = change(nest)
-    return replace(code, block=stored(nest))
+    return replace(code, block=stored(nest), decided=frozenset(nest.read.decided))
 
 
 def for_counting(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKernel:

@@ -22,6 +22,7 @@ from liftpy.views.terms import (
     Choice,
     Condition,
     Constant,
+    Decided,
     FromIndex,
     Inside,
     Load,
@@ -48,6 +49,7 @@ class AccessReader(ByName):
     def __init__(self, hold: Callable[[Term], str] = no_variables) -> None:
         self.terms: dict[object, Any] = {}
         self.hold = hold
+        self.decided: set[Decided] = set()
 
     def operate(self, op: str, args: tuple[Value, ...]) -> Value:
         """An operator applied."""
@@ -69,10 +71,18 @@ class AccessReader(ByName):
         index, length = nat(index), nat(length)
         low, high = index.bounds
         most = int(length) - 1
-        if (high is not None and high < 0) or (low is not None and low > most):
+        if high is not None and high < 0:
+            self.decided.add(Decided(index, length, "low", holds=False))
+            return False
+        if low is not None and low > most:
+            self.decided.add(Decided(index, length, "high", holds=False))
             return False
         test_low = low is None or low < 0
         test_high = high is None or high > most
+        if not test_low:
+            self.decided.add(Decided(index, length, "low", holds=True))
+        if not test_high:
+            self.decided.add(Decided(index, length, "high", holds=True))
         return (
             Inside(index.recombined(), length, test_low, test_high)
             if test_low or test_high

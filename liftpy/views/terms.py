@@ -123,6 +123,30 @@ Condition: TypeAlias = bool | Inside
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """What the ranges of its variables decide of `0 <= index < length`, so that no code tests it.
+
+    `room` is at least 0: it is the room of the end that is not tested, or, of a condition that
+    never holds, the distance from the other side of an end.
+    """
+
+    index: Nat
+    length: Nat
+    end: Literal["low", "high"]
+    holds: bool
+
+    @property
+    def room(self) -> Nat:
+        """See above."""
+        above = self.index if self.end == "low" else self.length - 1 - self.index
+        return above if self.holds else -1 - above
+
+    def __str__(self) -> str:
+        limit = ("0 <= ", "") if self.end == "low" else ("", f" < {self.length}")
+        return f"{limit[0]}{self.index}{limit[1]} {'always' if self.holds else 'never'} holds"
+
+
+@dataclass(frozen=True, slots=True)
 class FromIndex:
     """An index as a number."""
 

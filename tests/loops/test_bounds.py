@@ -9,7 +9,7 @@ import pytest
 
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.types import F32
-from liftpy.loops.bounds import bounds
+from liftpy.loops.bounds import bounds, guards
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
     Block,
@@ -29,6 +29,7 @@ from liftpy.loops.values import (
 )
 from liftpy.loops.writers import shared_stores
 from liftpy.pipeline import compile_program
+from liftpy.views.terms import Decided
 from tests.lowered import lowered
 
 PADDED = """def p(xs: [13]f32) = xs |> pad(1, 1, 0) |> slide(3, 1)
@@ -97,6 +98,34 @@ def test_an_access_without_its_guard_is_outside_and_the_message_says_where() -> 
     outside = [str(b) for b in bounds(broken) if b.way is None]
     assert outside
     assert any("not shown to be in 0..12: at gid0 = 0" in text for text in outside), outside
+
+
+ID = var("gid0", 0, 11)
+CUT = """def p(xs: [12]f32) = xs |> pad(2, 2, 0) |> split(4) |> mapGlb(0, row => row
+  |> slide(2, 1) |> mapSeqUnroll(w => w |> reduceSeqUnroll(add, 0)))"""
+
+
+def test_guards_that_are_left_out_are_proved() -> None:
+    found = [g for text in (PADDED, CUT) for code in kernels(text) for g in guards(code)]
+    assert {(g.decided.end, g.decided.holds) for g in found} >= {("low", True), ("high", True)}
+    assert not any(g.unless for g in found), [str(g) for g in found]
+
+
+@pytest.mark.parametrize(
+    ("decided", "where"),
+    [
+        (Decided(ID - 1, nat(12), "low", holds=True), "at gid0 = 0"),
+        (Decided(ID + 1, nat(12), "high", holds=True), "at gid0 = 11"),
+        (Decided(ID - 11, nat(12), "low", holds=False), "at gid0 = 11"),
+        (Decided(2 * ID + 11, nat(12), "high", holds=False), "at gid0 = 0"),
+        (Decided(5 * ID % 12 - 1, nat(12), "low", holds=True), "at gid0 = 0"),
+    ],
+)
+def test_a_guard_that_is_needed_is_found(decided: Decided, where: str) -> None:
+    (code,) = kernels(PADDED)
+    (guard,) = guards(replace(code, decided=frozenset({decided})))
+    assert guard.unless == where
+    assert str(guard) == f"the guard that {decided} was left out, and is needed {where}"
 
 
 @pytest.mark.parametrize("by", [1, -1])
