@@ -70,9 +70,9 @@ def stored_transposed() -> Strategy:
 
 
 def zipped_rows_packed(constants: frozenset[str]) -> Strategy:
-    """Store rows made from constants alone that are zipped, such that lanes read adjacent elements.
+    """Store zipped rows that are made from constants alone, so that lanes read adjacent elements.
 
-    Lanes are over the rows: element k of all rows becomes adjacent.
+    Each lane reads a row, so the elements k of all rows become adjacent.
     """
 
     def run(expr: Expr) -> Result:
@@ -83,7 +83,7 @@ def zipped_rows_packed(constants: frozenset[str]) -> Strategy:
 
 
 def packed_from(constants: frozenset[Param]) -> Strategy:
-    """`zipped_rows_packed` of rows that are made from some parameters."""
+    """`zipped_rows_packed` for rows that are made from these parameters alone."""
 
     def run(expr: Expr) -> Result:
         for path, part in top_down(expr):
