@@ -124,7 +124,11 @@ def show_winograd(  # noqa: PLR0913  one parameter for each option
     """
     if choose_by is not None:
         if (points, scale, scale_output) != (USUAL, None, None):
-            raise typer.BadParameter("it chooses points and scalings itself", param_hint="--choose")
+            message = (
+                "it chooses points and scalings itself; leave out --points, --scale and "
+                "--scale-output, or leave out --choose"
+            )
+            raise typer.BadParameter(message, param_hint="--choose")
         found = choose(
             m, r, choose_by, largest, CHANNELS if channels is None else channels, dimensions
         )

@@ -98,10 +98,10 @@ class Blocks:
         )
 
     def only_alternatives(self) -> set[Term]:
-        """Loads and choices that need not be counted, because a choice of two of them is counted.
+        """The loads and choices that need not be counted, because a choice between two of them is.
 
-        If only one choice reads two of them, the code declares neither if it has the choice, and
-        one of them, instead of the choice, if the sizes decide it.
+        If nothing but one choice reads the two, the code declares a variable for the choice only.
+        If the sizes decide the condition, it declares the selected one instead.
         """
         pairs = self.alternatives.items()
         return {one for one, other in pairs if self.is_read_once(one, other)}
@@ -431,7 +431,7 @@ class Blocks:
 
 
 def is_held(term: Term) -> bool:
-    """Whether a term is held in a variable wherever it is read: memory that is only read."""
+    """Whether the code reads a term into a variable: memory that the kernel does not write."""
     return term.kind == "load" or (term.kind == "choice" and term.stable)
 
 

@@ -1,7 +1,7 @@
 """Which work-items write a memory, and whether they share it.
 
-A kernel is refused if a memory would hold what work-items compute that do not share it, or if
-parts of the kernel are stored over different levels. Both need the expression only, not the
+A kernel is refused if a memory would hold values of work-items that do not share it, or if parts
+of the kernel are stored over different levels. Both checks need the expression only, not the
 extents of the launch.
 """
 
@@ -121,7 +121,7 @@ def check_storage(expr: Expr, levels: tuple[type[Primitive], ...], who: str) -> 
 
 
 def _not_shared(who: str, made: Primitive) -> TypeRefused:
-    """The error for a memory that work-items write which do not share it."""
+    """The error for a memory that is written by work-items that do not share it."""
     return TypeRefused(
         f"{who} cannot hold the result of {made.name}: "
         "the work-items that compute it do not share this memory"

@@ -26,7 +26,7 @@ MOST_STATEMENTS = 10_000
 """The most statements of a kernel that become code: drivers take minutes for fewer."""
 
 MOST_UNROLLED = 4 * MOST_STATEMENTS
-"""The most statements that unrolling may make: equal values are computed once only afterwards."""
+"""The most statements that unrolling may make; later passes merge those with equal values."""
 
 DATA_INDEX = "@"
 """The beginning of the names of variables that hold indices; `views.access` mentions them."""

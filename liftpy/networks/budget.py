@@ -18,11 +18,12 @@ UNKNOWN = 0.5
 its candidates is measured. The first one is the simplest form, which is rarely fast."""
 
 HOPE = 0.5
-"""The part of an operation's time above its floor that its next candidates are expected to save at
-least, after its first turn; half of it after the second one, and so on."""
+"""The least part of an operation's time above its floor that its next candidates are expected to
+save, after its first turn; half of this part after its second turn, and so on."""
 
 FASTER = 1.25
-"""How many times faster than the fastest operation so far an operation may become."""
+"""The factor by which an operation may become faster than its floor: no rate so far is the limit of
+the device."""
 
 PACE = 5.0
 """The seconds that a candidate is expected to take if none was tried."""
@@ -111,7 +112,7 @@ def expected_gain(times: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Rates:
-    """The most operations and bytes in a ms of any operation with a time: what the device can do.
+    """The highest rates of operations with a time: arithmetic operations and bytes in a ms.
 
     >>> rates = Rates.of([State(1, (2.0,), flops=600, bytes=100), State(1, (1.0,), bytes=90)])
     >>> rates
@@ -142,9 +143,9 @@ class Rates:
     def gain(self, state: State) -> float:
         """`expected_gain` of an operation, limited by what the rates of all operations allow.
 
-        Two candidates that are alike say little. So it is at least a part of the time above the
-        floor, which halves with each turn; and an operation that is near its floor gains little,
-        however slow its other candidates are.
+        Two candidates with equal times say little about the others, so the gain is at least a part
+        of the time above the floor; this part halves with each turn. An operation near its floor
+        gains little, however slow its other candidates are.
         """
         seen = expected_gain(state.times)
         if state.best is None or not (state.flops or state.bytes):

@@ -111,7 +111,7 @@ def _measured_in(store: CampaignReader, device: Device) -> Iterator[Option]:
 
 
 def left_in_caches(options: Sequence[Option], program: Program, device: Device) -> Sequence[Option]:
-    """The options but those with streamed stores that save less time than the next reading takes.
+    """The options without those whose streamed stores save less time than reading the result takes.
 
     A streamed result is not in the caches when the next operation reads it, which the times of a
     campaign do not show. Results that the caches cannot hold have all options.

@@ -78,8 +78,8 @@ def unshadowed(expr: Expr, taken: frozenset[str]) -> Expr:
 def all_cut(form: Success) -> Success:
     """Move every cut of an expression into a `let` at its beginning, in further steps.
 
-    Before that, results are exposed and lets of layouts inlined, also those that a part of the
-    expression begins with.
+    Before that, results are exposed and lets of layouts are inlined, including lets at the
+    beginning of a part of the expression.
     """
     form, depth = taken_further(form, (), seq(results_exposed(), layouts_inlined())), 0
     while True:

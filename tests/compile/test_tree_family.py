@@ -262,7 +262,7 @@ REFUSED = {
     """def p(a: [5][9][11]f32) = a |> map(rows =>
          rows |> reduce((s, row) => zip(s, row) |> map(add), 0 |> repeat(11))
            |> map(x => x * 2) |> reduce(maximum, 0))""": (
-        "an array that is folded is in registers of a work-item, which a group does not share"
+        "the folded array is in registers of one work-item, which its group cannot read"
     ),
     "def p(a: [2][2][2][2][9]f32) = a |> map(map(map(map(reduce(add, 0)))))": (
         "rows in more than 3 dimensions"

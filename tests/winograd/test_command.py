@@ -74,6 +74,7 @@ def test_flat_forms_of_many_products_are_left_out():
         ("--scale integers --scale-output 1,1,1,1,1,1", "scales the columns of A"),
         ("--dims 3", "less than or equal to 2"),
         ("--largest 99", "less than or equal to 22"),
+        ("--choose bound --points 0,1,-1,2,-2", "leave out --points"),
     ],
 )
 def test_a_wrong_option_is_a_usage_error(words, message):

@@ -133,8 +133,8 @@ def joined_last() -> Strategy:
 def folds_nested() -> Strategy:
     """Apply `joined_last` to the outermost map for which it is a law, if there is one.
 
-    Of windows that are zipped with other arrays, such as the weights of a depthwise convolution,
-    the folds are cut into rows instead (`folds_of_rows`).
+    Folds of windows that are zipped with other arrays, such as the weights of a depthwise
+    convolution, are cut into rows instead (`folds_of_rows`).
     """
     return seq(attempt(outermost(joined_last())), attempt(outermost(folds_of_rows)))
 

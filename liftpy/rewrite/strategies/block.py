@@ -221,7 +221,7 @@ def in_vector_accumulators(width: NatLike) -> Strategy:
 
 
 def components_copied(expr: Expr) -> Result:
-    """Copy the result of `map(t -> t.k)`, whose scalars lanes can have, unlike the tuples."""
+    """Copy the scalars that `map(t -> t.k)` selects: a vector can hold them, but not the tuples."""
     if isinstance(expr, FunCall) and isinstance(expr.fun, Map):
         (element,) = expr.fun.f.params
         if element in expr.fun.f.body.free and not isinstance(element.type, ScalarType):

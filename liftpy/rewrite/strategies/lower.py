@@ -128,7 +128,7 @@ def store_inner_scans() -> Strategy:
                 if indexed or gives(arg, is_scan_or_bins):
                     memory = "to_global" if indexed or gives(arg, is_bins) else "to_private"
                     return seq(at_path((*path, position), rule(memory)), run)(expr)
-        for path, part in top_down(expr):  # once sequences that a buffer holds are not in registers
+        for path, part in top_down(expr):  # after sequences that need a buffer are in one
             if isinstance(part, FunCall) and isinstance(part.fun, At):
                 for position, arg in enumerate(part.args):
                     here = (*path, position)

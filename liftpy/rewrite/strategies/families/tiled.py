@@ -129,7 +129,7 @@ class Tiled:
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """`tile` with the levels of a mapping; the padded input is stored, in part, or not.
 
-        Constants that lanes would gather are stored in their order.
+        Constants that lanes would gather are stored in the order in which the lanes read them.
         """
         tiles = tiles_of(choices, sizes)
         padding = store_padding(choices["pad"])

@@ -38,7 +38,7 @@ from liftpy.rewrite.strategy import Result, Strategy, Success, seq
 
 FEWEST, MOST = 4, 8
 """The numbers of halvings that are tried: groups have from 9 to 256 work-items."""
-OF_ONE_ITEM = "an array that is folded is in registers of a work-item, which a group does not share"
+OF_ONE_ITEM = "the folded array is in registers of one work-item, which its group cannot read"
 MOST_EACH = 64
 """The most elements that a work-item folds, if a result is made by many groups."""
 
