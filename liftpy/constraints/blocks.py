@@ -61,6 +61,7 @@ class Blocks:
         self.one_cell_at_no_index = one_cell_at_no_index
         self.has_one_cell = False
         self.continues = False
+        self.copied = False
         self.read = TermReader()
         self.shared: set[Term] = set()
         self.shapes: set[int] = set()

@@ -293,8 +293,8 @@ class Length(Blocks):
             self.copy(t, value, dest)
             return
         extents, made = divided(init)
-        # elements that a work-item already has are not stored
-        self.continues = bool(extents) or not computes(init)
+        # elements that a work-item already has are not stored, unless it reads them from a copy
+        self.continues = (bool(extents) or not computes(init)) and not self.copied
         self.generate(init, env, dest)
         self.continues = False
         source = self.view(xs, env)
@@ -303,7 +303,7 @@ class Length(Blocks):
             own = own[ZERO]  # a work-item copies its own elements
 
         def step(k: Nat) -> None:
-            self.generate(f.body, self.inner(f, env, dest, source[k]), dest)
+            self.update(f, env, dest, dest, source[k])
             self.kept(f, made.type, own)
 
         self.sequential(array_of("reduce", xs.type).length, step, unroll=unroll)
@@ -323,8 +323,15 @@ class Length(Blocks):
 
     def step(self, f: Lambda, env: Env, t: Type, held: Value, dest: Value, *more: Value) -> None:
         """A step of a fold; if it overwrites a value that it still reads, its result is copied."""
-        self.generate(f.body, self.inner(f, env, held, *more), dest)
+        self.update(f, env, dest, held, *more)
         self.kept(f, t, dest)
+
+    def update(self, f: Lambda, env: Env, dest: Value, *values: Value) -> None:
+        """The result of a step; `copied` if the step reads a copy of its first argument."""
+        outer = self.copied
+        self.copied = outer or may_read_overwritten(f)
+        self.generate(f.body, self.inner(f, env, *values), dest)
+        self.copied = outer
 
     def kept(self, f: Lambda, t: Type, dest: Value) -> None:
         """The copy of what a step overwrites and still reads."""

@@ -38,6 +38,10 @@ LATE = {
       |> reduceSeq((b, y) => zip(b, acc) |> mapSeq((s, a) => s + a * y), row |> mapSeq(x => x))""",
     "in the steps of the folds of elements": """acc
       |> mapSeq(a => ys |> reduceSeq((t, y) => t - a * y, 1))""",
+    "in the steps of a fold that starts with it": """xss |> take(2)
+      |> reduceSeq((b, r) => zip(b, r, acc) |> mapSeq((s, x, a) => s * x + a), acc)""",
+    "in the steps of folds that start with its elements": """acc
+      |> mapSeq(a => ys |> reduceSeq((t, y) => t * y + a, a))""",
     "in those steps, by another name": """acc
       |> mapSeq(a => let b = a in ys |> reduceSeq((t, y) => t - b * y, 1))""",
 }
