@@ -170,7 +170,8 @@ class Network:
         paths = [db] if isinstance(db, str | Path) else db
         limit = None if memory_limit is None else int(memory_limit)  # it may be an integer of NumPy
         planning = by_onnx("orders").planned_in_orders if choose_orders else planned
-        return plan_of(self.graph, target, Measured(map(Path, paths), target), limit, planning)
+        options = Measured(map(Path, paths), target, self.graph.constant_bytes)
+        return plan_of(self.graph, target, options, limit, planning)
 
     def explore(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from liftpy.constraints.device import Device
@@ -19,6 +19,7 @@ from liftpy.ir.types import size_bytes
 from liftpy.networks.campaigns import campaign_file
 from liftpy.networks.costs import Costs
 from liftpy.networks.graph import Operation
+from liftpy.opencl.arguments import touched_buffers
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.cuts import RESULT
@@ -29,7 +30,8 @@ from liftpy.traffic.machine import hardware_of
 class Option:
     """A candidate of an operation's program: its skeleton and assignment, and its kernels.
 
-    `time_ns` is the sum of its kernels' median times; None if it was not measured.
+    `time_ns` is the sum of its kernels' median times; None if it was not measured. It contains the
+    time of reading constants from memory if the caches cannot hold those of the network.
     """
 
     skeleton: str
@@ -62,13 +64,17 @@ def firsts(device: Device) -> Options:
 class Measured:
     """Options that are the candidates measured on a device in campaigns; firsts for other programs.
 
-    A path is a campaign's file, or a folder with campaigns of a network. StoreRefused for a file
-    of another device, driver or version of liftpy; in a folder, only those of this device are read.
+    A path is a campaign's file, or a folder with campaigns of a network. `constants` are the bytes
+    of the network's constants. If the caches cannot hold them, each operation reads its own from
+    memory, while a campaign has them in the caches: the times of options contain that reading.
+    StoreRefused for a file of another device, driver or version of liftpy; in a folder, only those
+    of this device are read.
     """
 
-    def __init__(self, paths: Iterable[Path], device: Device) -> None:
+    def __init__(self, paths: Iterable[Path], device: Device, constants: int = 0) -> None:
         paths = tuple(paths)
         self._device = device
+        self._constants_cached = fits_in_caches(constants, device)
         self._folders = [path for path in paths if path.is_dir()]
         self._by_text: dict[str, list[Option]] = {}
         self._sought: set[str] = set()
@@ -81,7 +87,19 @@ class Measured:
         with CampaignReader.read(path) as store:
             _check(store, self._device)
             own = self._by_text.setdefault(store.identity.text, [])
-            own.extend(_measured_in(store, self._device))
+            found = _measured_in(store, self._device)
+            own.extend(found if self._constants_cached else map(self._from_memory, found))
+
+    def _from_memory(self, option: Option) -> Option:
+        """An option with the time of reading its constants from memory."""
+        read = touched_buffers(option.module, "run")
+        constants = sum(
+            b.bytes
+            for b in option.module.buffers
+            if b.name in read and b.role in {"constant", "packed"}
+        )
+        time_ns = (option.time_ns or 0) + reading_ns(constants, self._device)
+        return replace(option, time_ns=time_ns)
 
     def known(self, program: Program) -> Sequence[Option]:
         """The candidates of a program that were measured; none without a campaign."""
@@ -116,13 +134,22 @@ def left_in_caches(options: Sequence[Option], program: Program, device: Device) 
     A streamed result is not in the caches when the next operation reads it, which the times of a
     campaign do not show. Results that the caches cannot hold have all options.
     """
-    hardware = hardware_of(device)
     size = int(size_bytes(program.body.body.type))
     cached = [one.time_ns for one in options if one.time_ns is not None and not streams(one)]
-    if not cached or size > hardware.cache_sizes[-1]:
+    if not cached or not fits_in_caches(size, device):
         return options
-    most = min(cached) - 1000 * size / hardware.memory_bandwidth
+    most = min(cached) - reading_ns(size, device)
     return [one for one in options if not streams(one) or (one.time_ns or 0) < most]
+
+
+def fits_in_caches(size: int, device: Device) -> bool:
+    """Whether the caches of a device hold this number of bytes."""
+    return size <= hardware_of(device).cache_sizes[-1]
+
+
+def reading_ns(size: int, device: Device) -> int:
+    """The time in which a device reads this number of bytes from memory."""
+    return 1000 * size // hardware_of(device).memory_bandwidth
 
 
 def streams(option: Option) -> bool:

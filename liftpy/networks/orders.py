@@ -353,7 +353,8 @@ def hopes(
 
     `vain` are the identities of programs that were explored and have no time.
     """
-    options = Measured([folder] if folder.is_dir() else [], device)
+    paths = [folder] if folder.is_dir() else []
+    options = Measured(paths, device, orders.graph.constant_bytes)
     times: dict[int, int | None] = {}
     hoped: dict[int, int] = {}
 

@@ -1,5 +1,6 @@
 """The order of axes of each tensor as a choice: alternatives, copies, plans from stored times."""
 
+import dataclasses
 import itertools
 import math
 import sqlite3
@@ -15,9 +16,11 @@ from liftpy.networks import solver
 from liftpy.networks.campaigns import campaign_file
 from liftpy.networks.costs import Ordered
 from liftpy.networks.executing import by_meaning, execute
+from liftpy.networks.layout import footprint
 from liftpy.networks.options import Measured
 from liftpy.networks.orders import Orders, hopes
 from liftpy.networks.solver import orders as chosen_orders
+from liftpy.traffic.machine import hardware_of
 from tests.networks.models import model, node, value
 
 pytestmark = pytest.mark.usefixtures("in_one_process")
@@ -230,6 +233,23 @@ def test_an_unmeasured_plan_does_not_end_the_search(device, measured, monkeypatc
     monkeypatch.setattr(choosing, "least_time", least)
     plan = network.plan(folder, device=device, choose_orders=True)
     assert plan.predicted_ns == 25
+
+
+def test_constants_that_the_caches_cannot_hold_are_read_from_memory(device, measured):
+    """The times of options contain that reading, if the network's constants are too large."""
+    network, folder = measured
+    hardware = hardware_of(device)
+    programs = [o.program for o in network.graph.operations]
+    small = Measured([folder], device, hardware.cache_sizes[-1])
+    large = Measured([folder], device, hardware.cache_sizes[-1] + 1)
+    for program in programs:
+        for cached, read in zip(small.known(program), large.known(program), strict=True):
+            constants = footprint(cached.module, 1).packed + sum(
+                b.bytes for b in cached.module.buffers if b.role == "constant"
+            )
+            assert constants
+            added = 1000 * constants // hardware.memory_bandwidth
+            assert read == dataclasses.replace(cached, time_ns=cached.time_ns + added)
 
 
 def test_an_operation_is_explored_in_another_order_only_if_the_network_may_gain(device, measured):
