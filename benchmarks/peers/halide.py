@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from cases import Case
 
-from liftpy.opencl.runtimes import register
+from liftpy.opencl.runtimes import INTEL, installed, register
 from peers.interface import Made, Peer
 from peers.plain import OFFSETS
 
@@ -51,7 +51,8 @@ class Halide(Peer):
         os.environ["HL_NUM_THREADS"] = str(threads)
         if self.where == "opencl":  # on the runtime that liftpy prefers, where it is installed
             os.environ["HL_OCL_DEVICE_TYPE"] = "cpu"
-            if register().folder is not None:
+            register()
+            if installed("intel-opencl-rt", INTEL) is not None:
                 os.environ["HL_OCL_PLATFORM_NAME"] = "Intel"
         if case.kind in OFFSETS and self.where == "cpu":
             return self._stencil(case)
