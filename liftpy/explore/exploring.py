@@ -48,6 +48,7 @@ from liftpy.explore.space.given_points import (
     bank_in,
     proofs_for,
     with_points,
+    with_points_used,
 )
 from liftpy.explore.space.plainest import PLAIN, begun_with, each_once, plainest
 from liftpy.explore.space.precision import within_error
@@ -126,6 +127,8 @@ def space_of(  # noqa: PLR0913  one argument per setting
         made=with_points(partitions, bank),
         images=images_suit(target, chosen),
     )
+    if bank.points and winograd_points and not isinstance(winograd_points, Bank):
+        derive = partial(with_points_used, derive, bank)
     if families:
         space = _of_families(derive, families, where, fixed or {})
         if space is not None:

@@ -463,6 +463,9 @@ CASES["space_of_an_error_below_0"] = lambda _: space_of(CONVOLUTION, DEFAULT_DEV
 CASES["space_with_points_of_no_form"] = lambda _: space_of(
     CONVOLUTION, DEFAULT_DEVICE, winograd_points="0,1,-1,2,-2,1/2,-1/2,4"
 )
+CASES["space_with_points_of_no_form_of_the_program"] = lambda _: space_of(
+    CONVOLUTION, DEFAULT_DEVICE, winograd_points="0,1,1/2", families=["plain"]
+)
 CASES["space_with_lists_of_as_many_points"] = lambda _: space_of(
     CONVOLUTION, DEFAULT_DEVICE, winograd_points=["0,1,-1", "0,1,2"]
 )

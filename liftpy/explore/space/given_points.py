@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from liftpy.errors import RuleRefused
+from liftpy.errors import RuleRefused, TransformRefused
+from liftpy.explore.space.space import Space
 from liftpy.ir.program import Program
 from liftpy.rewrite.bank import USUAL, Bank, asked_points, laws_of
 from liftpy.rewrite.partition import GIVEN_POINTS, Partition, other_algorithms
@@ -51,6 +52,19 @@ class Made(Protocol):
 def with_points(made: Made, bank: Bank) -> Callable[[Program], Iterable[Partition]]:
     """The function that makes the partitions of a program, with the points of a bank."""
     return partial(made, bank=bank) if bank.points else made
+
+
+def with_points_used(derive: Callable[..., Space], bank: Bank, **given: Any) -> Space:
+    """A space in which some form computes with a user's points; TransformRefused if none does."""
+    space = derive(**given)
+    if not any(f"{GIVEN_POINTS}=" in member.key for member in space.every):
+        sizes = " and ".join(f"F({m}, {r})" for (m, r), _ in bank.points)
+        raise TransformRefused(
+            f"the given points are of {sizes}, and no form of {space.program.name} in this space "
+            "computes by one of these: leave the points out, or give points for the kernel's "
+            "length r (`liftpy space` without points lists the forms as winograd=...)"
+        )
+    return space
 
 
 def proofs_for(program: Program, bank: Bank) -> dict[str, str]:
