@@ -34,6 +34,7 @@ from liftpy.ir.walk import top_down
 from liftpy.kernels.chain import Chain, chain
 from liftpy.language.text.program import show
 from liftpy.loops.lower import LoopKernel
+from liftpy.loops.writers import shared_stores
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.generate import helpers_of
@@ -431,14 +432,13 @@ def is_right_unoptimized(case: Case, device: Device) -> bool:
 def unsafe(case: Case) -> str:
     """What is not proved of a form's kernels, or is wrong in the interpreter; else nothing.
 
-    The kernels have to give the same values after all passes as before them, bit for bit. If they
-    do not, the first pass that changes values is named.
+    The kernels have to give the same values after all passes as before them, bit for bit, and after
+    each pass no element of a buffer has two writers. The first pass that changes values is named.
     """
     made, arrays = case.form.made, case.arrays
     if faults := unproved(made.optimized):
         return faults[0]
-    stages = stages_of(made)
-    _, first = next(stages)
+    (_, first), *stages = stages_of(made)
     before = components(interpreted(made, first, arrays))
     if why := difference(case, tuple(before)):
         return f"after lowering, in the interpreter: {why}"
@@ -447,6 +447,9 @@ def unsafe(case: Case) -> str:
         after = components(interpreted(made, kernels, arrays))
         return all(map(np.array_equal, before, after, [True] * len(after)))
 
+    for name, kernels in stages:
+        if shared := [str(fault) for code in kernels for fault in shared_stores(code)]:
+            return f"after the pass `{name}`: {shared[0]}"
     if [k.block for k in first] == [k.block for k in made.optimized] or agree(made.optimized):
         return ""
     return next(f"the pass `{name}` changes values" for name, code in stages if not agree(code))
