@@ -257,7 +257,7 @@ def show_space(  # noqa: PLR0913  one parameter per option
     sizes.add_column("valid points", justify="right")
     for key, mine in space.counts().items():
         sizes.add_row(key, f"{mine:,}")
-    show(sizes)
+    show_filled(sizes)
     say(f"valid points: {count:,} (derived and counted in {seconds:.2f} s)")
     if (only := space.only_one()) is not None:
         say(only)
@@ -268,6 +268,12 @@ def show_space(  # noqa: PLR0913  one parameter per option
 def as_json(left: dict[str, survey.Left]) -> dict[str, Any]:
     """Tightened ranges as JSON data."""
     return {name: dataclasses.asdict(mine) for name, mine in left.items()}
+
+
+def show_filled(table: Table) -> None:
+    """Prints a table that has rows."""
+    if table.row_count:
+        show(table)
 
 
 def show_choices(space: Space, left: dict[str, survey.Left] | None) -> None:
@@ -281,7 +287,7 @@ def show_choices(space: Space, left: dict[str, survey.Left] | None) -> None:
             continue
         spelled = spell_range(p, space.reached) if left is None else spell_left(p, left[p["name"]])
         table.add_row(p["name"], spelled, p["meaning"], ", ".join(p["families"]))
-    show(table)
+    show_filled(table)
 
 
 def show_conditions(space: Space, follows: dict[str, list[str]] | None) -> None:
@@ -295,7 +301,7 @@ def show_conditions(space: Space, follows: dict[str, list[str]] | None) -> None:
         if follows is not None:
             counts.append(len(set(follows.get(c["text"], ())) & set(c["skeletons"])))
         table.add_row(c["text"], c["asked_by"], *map(str, counts))
-    show(table)
+    show_filled(table)
 
 
 def show_audit(asking: list[survey.Counted]) -> None:

@@ -21,6 +21,7 @@ from liftpy.explore.space.space import Space
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import STAGES
+from liftpy.workloads import Convolution, convolution
 
 TWO = parse("""def two(xs: [6][8]f32, ys: [6]f32) =
   let score = xs |> map(reduce(add, 0)) in zip(score, ys) |> map((a, b) => a * b)""")
@@ -402,3 +403,23 @@ def test_a_limit_that_nothing_keeps_is_refused_with_the_least():
     assert not limited.possible
     assert limited.count() == 0
     assert "the least possible limit is" in limited.why_empty(16)
+
+
+def test_the_least_limit_of_all_stages_together_is_stated():
+    """Each stage has a least limit of its own, and needs different bytes."""
+    layer = Convolution(5, 6, 8, 4, (3, 3), padding=(1, 1, 1, 1))
+    program = convolution(layer, "layer")
+    chosen = {"winograd": "2x2", "inputs": "stored"}
+
+    def under(limit):
+        space = space_of(program, DEFAULT_DEVICE, families=("small", "direct"), memory_limit=limit)
+        return space.explain(chosen)
+
+    text = under(3000).text
+    stated = {int(n) for n in re.findall(r"The least possible memory limit is (\d+) bytes", text)}
+    found = re.search(r"A memory limit of (\d+) bytes is the least that admits a candidate", text)
+    least = int(found[1])
+    assert len(stated) > 1
+    assert least in stated
+    assert under(least).valid
+    assert not under(least - 1).valid

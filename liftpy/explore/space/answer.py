@@ -46,19 +46,24 @@ def answer(
     found: dict[tuple[object, ...], tuple[Member, Explanation]] = {}
     outside: dict[str, list[str]] = {}
     valid: list[Member | Product] = []
+    limits: list[int] = []
     for unit in units:
         if (narrowed := unit.at(settings)) is not None:
             valid.append(narrowed)
             continue
+        least: dict[int, int | None] = {}
         for member, mine in unit.without_points(settings):
             sizes = member.sizes(mine)
+            least[id(member)] = None
             if (why := out_of_range(member.system, sizes)) is not None:
                 outside.setdefault(why, []).append(member.key)
             else:
                 explanation = explain(member.system, sizes)
+                least[id(member)] = explanation.least_memory
                 same = keys.setdefault(explanation.gist, [])
                 same += [member.key] if member.key not in same else []
                 found.setdefault(explanation.gist, (member, explanation))
+        limits += least_of_all(unit, least)
     if not valid and not found:
         raise ConstraintRefused("\n".join(outside))
     given = ", ".join([*([spelled(settings)] if settings else []), *asked]) or "no settings"
@@ -75,7 +80,25 @@ def answer(
         for gist, (member, explanation) in found.items()
     ]
     parts += [f"{a_few(mine)}:\n{indented(why)}" for why, mine in outside.items()]
+    if limits and len(found) > 1:
+        parts.append(f"A memory limit of {min(limits)} bytes is the least that admits a candidate.")
     return Answer(False, "\n".join([f"{given}: no valid candidate", *parts]), 0, clashes)
+
+
+def least_of_all(unit: Member | Product, least: Mapping[int, int | None]) -> Iterator[int]:
+    """The least memory limit under which every stage has points, if limits alone prevent them.
+
+    `least` has those of the members without points, by identity; all that fit of a stage are there.
+    """
+    groups = unit.groups if isinstance(unit, Product) else ((unit,),)
+    prevented = [[least[id(m)] for m in group if id(m) in least] for group in groups]
+    each = [
+        min((found for found in group if found is not None), default=None)
+        for group in prevented
+        if group
+    ]
+    if sum(map(len, prevented)) == len(least) and None not in each:
+        yield from (max(found for found in each if found is not None),) if each else ()
 
 
 def why_empty(
