@@ -25,7 +25,7 @@ def by_index(
 ) -> None:
     """The loop over the pairs; the bins are in `dest`."""
     emitter.generate(init, env, dest)
-    source = emitter.view(pairs, env)
+    source = emitter.argument(pairs, env)
     one = any_of(dest)
 
     def updated(place: Value, here: Term, value: Value) -> None:

@@ -66,7 +66,7 @@ def fold(
 ) -> None:
     """A fold in registers."""
     emitter.generate(init, env, dest)
-    source = emitter.view(xs, env)
+    source = emitter.argument(xs, env)
 
     def step(k: Nat, old: Value) -> None:
         emitter.generate(f.body, {**env, **emitter.computed(f, old, source[k])}, dest)
@@ -79,7 +79,7 @@ def scan(emitter: Stepping, fun: AnyScan, init: Expr, xs: Expr, env: Env, dest: 
     t, f = init.type, fun.f
     held = emitter.registers("acc", t)
     emitter.generate(init, env, held)
-    source = emitter.view(xs, env)
+    source = emitter.argument(xs, env)
 
     def step(k: Nat, old: Value) -> None:
         if fun.exclusive:
@@ -107,7 +107,7 @@ def slide(emitter: Stepping, fun: SlideSeq, xs: Expr, env: Env, dest: Pull) -> N
 
     Element `j` of window `i + 1` is element `j + step` of window `i` (proof: tests/contracts).
     """
-    windows = Slide(fun.size, fun.step).meaning(emitter.read, emitter.view(xs, env))
+    windows = Slide(fun.size, fun.step).meaning(emitter.read, emitter.argument(xs, env))
     element = array_of(fun.name, xs.type).element
     size, shared = int(fun.size), int(fun.size) - int(fun.step)
     held = emitter.registers("p", ArrayType(element, fun.size))

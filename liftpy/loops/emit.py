@@ -49,7 +49,7 @@ class Emitter(Stepping):
         """Emit code that leaves the value of `expr` in `dest`."""
         match expr:
             case FunCall(MapGlb() | MapWrg() | MapLcl() | MapSeq() as fun, (xs,)):
-                source = self.view(xs, env)
+                source = self.argument(xs, env)
                 self.loop(
                     fun,
                     int(source.length),

@@ -33,7 +33,7 @@ def in_passes(
             "store its result with toGlobal or toLocal, or use reduceSeq for registers"
         )
     own = frozenset(memories_of(dest))
-    source = emitter.view(xs, env)
+    source = emitter.argument(xs, env)
     length = int(source.length)
 
     def updated(old: Value, k: Nat | int) -> None:

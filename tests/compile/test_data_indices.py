@@ -60,6 +60,16 @@ def window(sums: Any, index: Any) -> Any:
     return read(np.lib.stride_tricks.sliding_window_view(sums, 2), index)
 
 
+def scanned(row: Any, index: Any) -> Any:
+    """Folds over elements of two copies of a window, each from the result of the one before."""
+    results, a = [], 1.0
+    for w in np.lib.stride_tricks.sliding_window_view(row, 3)[::2]:
+        for x in read(np.concatenate([w, w]), np.array(index)):
+            a = horner(a, x)
+        results.append(a)
+    return results
+
+
 SUMS = np.cumsum(XSS, 1)
 MOST = 8  # candidates of a program
 ZEROS = np.zeros(7, np.float32)
@@ -101,6 +111,13 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
           yss |> iterate(2, r => r |> map(map(x => x * 3 - 1))) |> at(j)) |> transpose |> at(k))""",
         (YSS,),
         (YSS * 9 - 4).T,
+    ),
+    "twice a window of an iteration, in each step of a scan": (
+        """def p(yss: [3][5]f32, is: [5]i32) = yss |> map(ys =>
+          ys |> iterate(2, r => r |> map(x => x * 3 - 1)) |> slide(3, 2) |> scan((a, w) =>
+            is |> map(i => concat(w, w) |> at(i)) |> reduce((b, x) => b * 3 - x, a), 1))""",
+        (YSS, np.array([4, -1, 0, 5, 6], np.int32)),
+        np.array([scanned(row * 9 - 4, [4, -1, 0, 5, 6]) for row in YSS]),
     ),
     "windows of a scan of what has a name": (
         """def p(xss: [11][3]f32, is: [11]i32) = zip(xss, is) |> map((xs, i) =>
