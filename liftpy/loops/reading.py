@@ -200,10 +200,18 @@ class Reading:
             case Choice():
                 return self.held_behind(term, lambda: self.chosen(term, self.unconditional))
             case Lanes():
-                message = "a reduceVec cannot be read through a pad: store its result with toGlobal"
-                raise TypeRefused(message)
+                folded = self.lane_by_lane(term)
+                self.repeated |= repeated(folded)
+                return self.unconditional(folded)
             case _:
                 return self.scalar(term)
+
+    def lane_by_lane(self, fold: Lanes) -> Term:
+        """A fold over lanes as one term, in which each lane is read separately."""
+        total = fold.init
+        for k in range(fold.width):
+            total = self.step_of(fold, total, self.substitution.term(fold.vector, fold.lane, k))
+        return total
 
     def chosen(self, term: Choice, part: Callable[[Term], Code]) -> Code:
         """A choice between two terms, each translated by `part` behind the conditions."""

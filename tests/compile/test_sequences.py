@@ -127,6 +127,10 @@ LOWERED = {
         def p(xs: [8]i32) = let v = (xs |> iterateSeq(3, ys => ys |> mapGlb(0, x => x * 3 - 1)),
           xs |> mapGlb(0, x => x + 5)) |> toGlobal in
             zip(v.0, v.1) |> reduceSeq((s, t) => s * 3 - t.0 * t.1, 1i32)""",
+    "reduceVec behind a border": """
+        def p(xs: [5][12]i32) = xs |> mapGlb(0, row => row |> asVector(4)
+          |> mapSeq(v => v |> reduceVec((s, x) => s * s - x, 1)) |> pad(2, 1, 9)
+          |> slide(3, 1) |> mapSeq(w => w |> reduceSeq({}, 1)))""",
     "mapSeqUnroll": "def p(xs: [5][4]i32) = xs |> mapGlb(0, mapSeqUnroll(x => x * 3 - 1))",
     "slideSeq 3 1": "def p(xs: [5][11]i32) = xs |> mapGlb(0, slideSeq(3, 1, reduceSeq({}, 1)))",
     "slideSeq 5 2": "def p(xs: [5][11]i32) = xs |> mapGlb(0, slideSeq(5, 2, reduceSeq({}, 1)))",

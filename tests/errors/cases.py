@@ -353,8 +353,6 @@ LOWERED = {
     "v |> reduceVec((a, x) => (a.0 + x, a.1 * x), (0.0, 1.0)) |> get(1))",
     "fold_of_pairs_of_lanes": "zip(zs, zs) |> asVector(4) |> mapGlb(0, v => "
     "v |> reduceVec((a, x) => a + x.0 * x.1, 0))",
-    "fold_of_lanes_behind_a_pad": "ys |> split(4) |> mapGlb(0, c => c |> asVector(4) "
-    "|> mapSeq(reduceVec(add, 0)) |> pad(1, 0, 0.0) |> mapSeq(x => x + 1))",
     "fold_of_lanes_in_lanes": "zs |> asVector(4) |> mapSeq(reduceVec(add, 0)) |> asVector(4) "
     "|> mapGlb(0, v => v |> mapVec(x => x + 1)) |> asScalar",
     "lanes_of_a_stored_value": "ys |> asVector(4) |> mapGlb(0, v => "

@@ -40,6 +40,9 @@ PROGRAMS = {
       |> mapSeq(mapVec(x => x * 3)) |> asScalar)""",
     "a dot": """xss |> mapGlb(0, row => row |> asVector(4)
       |> mapSeq(v => v |> mapVec(x => x * x) |> reduceVec(add, 0)))""",
+    "folds over lanes behind a border": """xss |> mapGlb(0, row => row |> asVector(4)
+      |> mapSeq(v => v |> reduceVec((a, x) => a * a - x, 1)) |> pad(2, 1, 9)
+      |> mapSeq(y => y * 2))""",
     "local memory": """xss |> mapWrg(0, row => row |> mapLcl(0, x => x + 1) |> toLocal
       |> slide(3, 1) |> mapLcl(0, w => w |> reduceSeq(add, 0)))""",
     "whole numbers": "xss |> mapGlb(0, mapSeq(x => i32(x) * 7i32 / 3i32 % 5i32))",
