@@ -423,3 +423,20 @@ def test_the_least_limit_of_all_stages_together_is_stated():
     assert least in stated
     assert under(least).valid
     assert not under(least - 1).valid
+
+
+def test_the_least_limit_that_is_stated_is_that_of_the_settings():
+    """None fits in the limit, and a size is given that no limit, or a larger one, admits."""
+    layer = Convolution(5, 6, 8, 4, (3, 3), padding=(1, 1, 1, 1))
+    program = convolution(layer, "layer")
+
+    def under(limit, theta):
+        space = space_of(program, DEFAULT_DEVICE, families=("staged",), memory_limit=limit)
+        return space.explain({"theta": theta})
+
+    assert not under(10**6, 10).valid
+    assert "that admits a candidate" not in under(1, 10).text
+    found = re.search(r"A memory limit of (\d+) bytes is the least", under(1, 3).text)
+    least = int(found[1])
+    assert under(least, 3).valid
+    assert not under(least - 1, 3).valid

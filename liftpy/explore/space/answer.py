@@ -59,7 +59,10 @@ def answer(
                 outside.setdefault(why, []).append(member.key)
             else:
                 explanation = explain(member.system, sizes)
-                least[id(member)] = explanation.least_memory
+                limit = explanation.least_memory
+                if limit is not None and explanation.blameless:  # it is that of no settings
+                    limit = least_memory(member.system.fix(sizes))
+                least[id(member)] = limit
                 same = keys.setdefault(explanation.gist, [])
                 same += [member.key] if member.key not in same else []
                 found.setdefault(explanation.gist, (member, explanation))
