@@ -26,6 +26,7 @@ from liftpy.loops.terms import (
     guards,
     in_a_row,
     in_all_lanes,
+    is_small,
     repeated,
 )
 from liftpy.loops.tree import (
@@ -200,18 +201,21 @@ class Reading:
             case Choice():
                 return self.held_behind(term, lambda: self.chosen(term, self.unconditional))
             case Lanes():
-                folded = self.lane_by_lane(term)
-                self.repeated |= repeated(folded)
-                return self.unconditional(folded)
+                return self.held_behind(term, lambda: self.lane_by_lane(term))
             case _:
                 return self.scalar(term)
 
-    def lane_by_lane(self, fold: Lanes) -> Term:
-        """A fold over lanes as one term, in which each lane is read separately."""
+    def lane_by_lane(self, fold: Lanes) -> Code:
+        """A fold over lanes behind a condition, in which each lane is read separately."""
         total = fold.init
         for k in range(fold.width):
             total = self.step_of(fold, total, self.substitution.term(fold.vector, fold.lane, k))
-        return total
+            if not is_small(total):
+                self.repeated |= {total, *repeated(total)}
+                held = self.unconditional(total)
+                name = held if isinstance(held, Name) else self.declare(held)
+                total = Variable(name.name, total.type)
+        return self.unconditional(total)
 
     def chosen(self, term: Choice, part: Callable[[Term], Code]) -> Code:
         """A choice between two terms, each translated by `part` behind the conditions."""
@@ -348,7 +352,7 @@ class Reading:
         for k in range(term.width):
             lane = Variable(vector.name, vector.type, vector.width, k)
             result = self.step_of(term, result, lane)
-            if repeated(result):  # nested steps would exceed Python's recursion limit
+            if not is_small(result):
                 self.repeated |= repeated(result)
                 result = Variable(self.whole(result, "", 1).name, term.type)
         return self.scalar(result)

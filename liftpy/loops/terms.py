@@ -13,6 +13,9 @@ from liftpy.loops.values import (
 )
 from liftpy.views.terms import Choice, Inside, Term
 
+#: The most operators of a total of a fold over lanes that is not held in a variable.
+MOST_NESTED = 48
+
 
 def repeated(term: Term) -> set[Term]:
     """The computed terms inside a term that are mentioned more than once."""
@@ -29,6 +32,23 @@ def repeated(term: Term) -> set[Term]:
                 seen.add(part)
                 waiting.append(part)
     return again
+
+
+def is_small(term: Term) -> bool:
+    """Whether a total of a fold over lanes needs no variable: it is a tree with few operators.
+
+    The steps of a fold are nested: many of them would exceed Python's recursion limit.
+    """
+    waiting = [term] if term.parts else []
+    seen = set(waiting)
+    while waiting and len(seen) <= MOST_NESTED:
+        for part in waiting.pop().parts:
+            if part in seen:
+                return False
+            if part.parts:
+                seen.add(part)
+                waiting.append(part)
+    return len(seen) <= MOST_NESTED
 
 
 def guards(term: Choice) -> tuple[list[Inside], Term, Term]:

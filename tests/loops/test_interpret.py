@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +31,7 @@ from tests.loops.interpret import interpret
 from tests.loops.interpreted import interpreted, nests_of
 from tests.lowered import lowered
 
+LONG = functools.reduce(lambda s, k: f"({s}) * 0.5 {'+-'[k % 2]} x", range(10), "a")
 PROGRAMS = {
     "a fold in registers": "xss |> mapGlb(0, row => row |> reduceSeq(add, 0))",
     "a guard": """xss |> pad2d(2, 1, 0, 0, 9) |> slide(3, 1)
@@ -43,6 +45,10 @@ PROGRAMS = {
     "folds over lanes behind a border": """xss |> mapGlb(0, row => row |> asVector(4)
       |> mapSeq(v => v |> reduceVec((a, x) => a * a - x, 1)) |> pad(2, 1, 9)
       |> mapSeq(y => y * 2))""",
+    "long steps over lanes": f"""xss |> mapGlb(0, row => row |> asVector(16)
+      |> mapSeq(v => v |> reduceVec((a, x) => {LONG}, 1)))""",
+    "long steps over lanes behind a border": f"""xss |> mapGlb(0, row => row |> asVector(16)
+      |> mapSeq(v => v |> reduceVec((a, x) => {LONG}, 1)) |> pad(2, 1, 9) |> mapSeq(y => y * 2))""",
     "local memory": """xss |> mapWrg(0, row => row |> mapLcl(0, x => x + 1) |> toLocal
       |> slide(3, 1) |> mapLcl(0, w => w |> reduceSeq(add, 0)))""",
     "whole numbers": "xss |> mapGlb(0, mapSeq(x => i32(x) * 7i32 / 3i32 % 5i32))",
@@ -71,6 +77,20 @@ def test_a_program_is_right_before_and_after_each_pass(name: str) -> None:
     for stage in zip(*(after_each_pass(code, PASSES) for code in made.loops), strict=True):
         got = interpreted(made, [code for _, code in stage], {"xss": xss})
         np.testing.assert_array_equal(got, first, err_msg=stage[0][0])
+
+
+def test_folds_over_lanes_of_folds_behind_a_border_are_computed_once() -> None:
+    fold = "|> asVector(2) |> mapSeq(v => v |> reduceVec((a, x) => a + x * x * x, 1))"
+
+    def size(depth: int) -> int:
+        program = lowered(
+            f"def p(xss: [5][16]f32) = xss |> mapGlb(0, row => row {fold * depth}"
+            "|> pad(1, 1, 9) |> mapSeq(y => y * 2))"
+        )
+        (code,) = compile_program(program).loops
+        return len(str(code.block))
+
+    assert size(3) < 2.5 * size(2)
 
 
 def kernel() -> LoopKernel:
