@@ -44,6 +44,7 @@ from liftpy.explore.measure.outcome import Outcome
 from liftpy.explore.measure.pool import LocalPool
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.given_points import (
+    are_listed,
     bank_asked,
     bank_in,
     proofs_for,
@@ -127,7 +128,7 @@ def space_of(  # noqa: PLR0913  one argument per setting
         made=with_points(partitions, bank),
         images=images_suit(target, chosen),
     )
-    if bank.points and winograd_points and not isinstance(winograd_points, Bank):
+    if bank.points and not isinstance(winograd_points, Bank) and are_listed(winograd_points):
         derive = partial(with_points_used, derive, bank)
     if families:
         space = _of_families(derive, families, where, fixed or {})

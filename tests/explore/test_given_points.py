@@ -6,11 +6,14 @@ from fractions import Fraction
 import pytest
 
 import liftpy as lp
-from liftpy.errors import RuleRefused, StoreRefused
+from liftpy.constraints.device import DEFAULT_DEVICE
+from liftpy.errors import RuleRefused, StoreRefused, TransformRefused
 from liftpy.explore.campaign.replay import replay
+from liftpy.explore.exploring import space_of
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.report.page import reproduce
 from liftpy.explore.space.given_points import admit_proofs, bank_asked, proofs_for, proved
+from liftpy.language.text.program import parse
 from liftpy.rewrite import bank, proof_cache
 from liftpy.rewrite.algorithms import algorithms_of
 from liftpy.rewrite.bank import Bank, asked_points
@@ -128,3 +131,11 @@ def test_a_campaign_has_its_points_in_its_candidates_and_goes_on_with_no_others(
     with pytest.raises(StoreRefused, match=f"winograd points: it has {WORD}, this has none"):
         explored((), 3)
     assert len(explored([GIVEN], 3).rows) == 3
+
+
+def test_measured_points_are_not_refused_for_a_program_whose_forms_have_the_usual_ones():
+    program = parse("def p(xs: [8]f32) = xs |> reduce(add, 0)")
+    space = space_of(program, DEFAULT_DEVICE, winograd_points="measured")
+    assert space.count() == space_of(program, DEFAULT_DEVICE).count()
+    with pytest.raises(TransformRefused, match="no form of p"):
+        space_of(program, DEFAULT_DEVICE, winograd_points=["0,1,1/2"])

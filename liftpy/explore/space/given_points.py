@@ -16,6 +16,7 @@ from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import RULES
 from liftpy.semantics.prove import prove
 from liftpy.semantics.verdict import Proved
+from liftpy.winograd.choosing import By
 
 
 def proved(rule: Rule) -> None:
@@ -34,6 +35,12 @@ def bank_asked(asked: str | Sequence[str]) -> Bank:
     Raises TransformRefused for anything else (`bank.asked_points`).
     """
     return Bank(asked_points((asked,) if isinstance(asked, str) else asked), proved)
+
+
+def are_listed(asked: str | Sequence[str]) -> bool:
+    """Whether a user lists points; `bound` and `measured` choose those of every F(m, r)."""
+    words = {asked} if isinstance(asked, str) else {*asked}
+    return not words <= set(By)
 
 
 def bank_in(settings: Mapping[str, Any]) -> Bank:
