@@ -33,6 +33,7 @@ from liftpy.loops.tree import (
     Let,
     Simple,
     Store,
+    statements_in,
 )
 from liftpy.loops.values import (
     All,
@@ -172,8 +173,24 @@ class ProvedGuard:
 
 
 def guards(code: LoopKernel) -> tuple[ProvedGuard, ...]:
-    """Every end of a guard that the views of a kernel left out, as the solver decides it."""
-    return tuple(map(guard_of, sorted(code.decided, key=str)))
+    """Every end of a guard that the views of a kernel left out, as the solver decides it.
+
+    Ids and the counters of loops have the ranges of the code, not those that the views assumed.
+    """
+    ranges = ranges_in(code)
+    each = (replace(d, index=d.index.substitute(ranges)) for d in code.decided)
+    return tuple(map(guard_of, sorted(each, key=str)))
+
+
+def ranges_in(code: LoopKernel) -> dict[str, Nat]:
+    """The ids and the counters of a kernel's loops; loops of one name have a range together."""
+    found = {name: (0, count - 1) for name, count in code.ranges.items()}
+    for s in statements_in(code.block):
+        if isinstance(s, For):
+            first, last = 0 if isinstance(s.first, str) else s.first, s.bound - 1
+            low, high = found.get(s.counter, (first, last))
+            found[s.counter] = min(low, first), max(high, last)
+    return {name: var(name, low, high) for name, (low, high) in found.items()}
 
 
 @lru_cache(maxsize=1 << 14)

@@ -111,6 +111,15 @@ def test_guards_that_are_left_out_are_proved() -> None:
     assert not any(g.unless for g in found), [str(g) for g in found]
 
 
+def test_a_guard_that_views_left_out_by_a_wrong_range_is_found() -> None:
+    (code,) = kernels(CUT)
+    (count,) = (n for name, n in code.ranges.items() if name == "gid0")
+    index = var("gid0", 0, count - 2)
+    wrong = replace(code, decided=frozenset({Decided(index, nat(count - 1), "high", holds=True)}))
+    (found,) = guards(wrong)
+    assert found.unless == f"at gid0 = {count - 1}"
+
+
 @pytest.mark.parametrize(
     ("decided", "where"),
     [
