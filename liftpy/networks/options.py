@@ -66,7 +66,8 @@ class Measured:
 
     A path is a campaign's file, or a folder with campaigns of a network. `constants` are the bytes
     of the network's constants. If the caches cannot hold them, each operation reads its own from
-    memory, while a campaign has them in the caches: the times of options contain that reading.
+    memory, while a campaign has them in the caches if they fit: the times of options contain that
+    reading.
     StoreRefused for a file of another device, driver or version of liftpy; in a folder, only those
     of this device are read.
     """
@@ -91,13 +92,18 @@ class Measured:
             own.extend(found if self._constants_cached else map(self._from_memory, found))
 
     def _from_memory(self, option: Option) -> Option:
-        """An option with the time of reading its constants from memory."""
+        """An option with the time of reading its constants from memory.
+
+        A campaign has read those that the caches cannot hold from memory, too.
+        """
         read = touched_buffers(option.module, "run")
         constants = sum(
             b.bytes
             for b in option.module.buffers
             if b.name in read and b.role in {"constant", "packed"}
         )
+        if not fits_in_caches(constants, self._device):
+            return option
         time_ns = (option.time_ns or 0) + reading_ns(constants, self._device)
         return replace(option, time_ns=time_ns)
 

@@ -11,6 +11,7 @@ import pytest
 import liftpy as lp
 from liftpy.errors import ConstraintRefused, NetworkRefused, NothingMeasured
 from liftpy.explore.campaign.seals import seal
+from liftpy.networks import options as options_module
 from liftpy.networks import orders as choosing
 from liftpy.networks import solver
 from liftpy.networks.campaigns import campaign_file
@@ -250,6 +251,19 @@ def test_constants_that_the_caches_cannot_hold_are_read_from_memory(device, meas
             assert constants
             added = 1000 * constants // hardware.memory_bandwidth
             assert read == dataclasses.replace(cached, time_ns=cached.time_ns + added)
+
+
+def test_constants_that_a_campaign_read_from_memory_are_not_counted_again(
+    device, measured, monkeypatch
+):
+    """The constants of one operation exceed the caches, so its measured time contains the read."""
+    network, folder = measured
+    cached = Measured([folder], device)
+    small = dataclasses.replace(hardware_of(device), cache_sizes=(1,))
+    monkeypatch.setattr(options_module, "hardware_of", lambda _: small)
+    read = Measured([folder], device, network.graph.constant_bytes)
+    for operation in network.graph.operations:
+        assert read.known(operation.program) == cached.known(operation.program)
 
 
 def test_an_operation_is_explored_in_another_order_only_if_the_network_may_gain(device, measured):
