@@ -156,7 +156,7 @@ def unproved(kernels: Iterable[LoopKernel]) -> list[str]:
         for code in kernels
         for fault in (
             *(b for b in bounds(code) if b.way is None),
-            *(g for g in guards(code) if g.unless),
+            *(g for g in guards(code) if g.fault),
             *shared_stores(code),
         )
     ]

@@ -161,14 +161,14 @@ class ProvedAccess:
 
 @dataclass(frozen=True)
 class ProvedGuard:
-    """An end of a guard that was left out; `unless` says where it is needed, or is empty."""
+    """An end of a guard that was left out; `fault` says why that is not proved, or is empty."""
 
     decided: Decided
-    unless: str = ""
+    fault: str = ""
 
     def __str__(self) -> str:
-        if self.unless:
-            return f"the guard that {self.decided} was left out, and is needed {self.unless}"
+        if self.fault:
+            return f"the guard that {self.decided} was left out: {self.fault}"
         return f"no guard: {self.decided}"
 
 
@@ -199,9 +199,9 @@ def guard_of(decided: Decided) -> ProvedGuard:
     answer = find_point([at_most(decided.room + 1, 0)])
     if isinstance(answer, Witness):
         at = ", ".join(f"{name} = {number}" for name, number in sorted(answer.at.items()))
-        return ProvedGuard(decided, f"at {at or 'every place'}")
+        return ProvedGuard(decided, f"it is needed at {at or 'every place'}")
     if isinstance(answer, Undecided):
-        return ProvedGuard(decided, f"for all that the solver knows ({answer.reason})")
+        return ProvedGuard(decided, f"the solver gave up ({answer.reason})")
     return ProvedGuard(decided)
 
 

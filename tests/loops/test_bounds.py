@@ -108,7 +108,7 @@ CUT = """def p(xs: [12]f32) = xs |> pad(2, 2, 0) |> split(4) |> mapGlb(0, row =>
 def test_guards_that_are_left_out_are_proved() -> None:
     found = [g for text in (PADDED, CUT) for code in kernels(text) for g in guards(code)]
     assert {(g.decided.end, g.decided.holds) for g in found} >= {("low", True), ("high", True)}
-    assert not any(g.unless for g in found), [str(g) for g in found]
+    assert not any(g.fault for g in found), [str(g) for g in found]
 
 
 def test_a_guard_that_views_left_out_by_a_wrong_range_is_found() -> None:
@@ -117,7 +117,7 @@ def test_a_guard_that_views_left_out_by_a_wrong_range_is_found() -> None:
     index = var("gid0", 0, count - 2)
     wrong = replace(code, decided=frozenset({Decided(index, nat(count - 1), "high", holds=True)}))
     (found,) = guards(wrong)
-    assert found.unless == f"at gid0 = {count - 1}"
+    assert found.fault == f"it is needed at gid0 = {count - 1}"
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_a_guard_that_views_left_out_by_a_wrong_range_is_found() -> None:
 def test_a_guard_that_is_needed_is_found(decided: Decided, where: str) -> None:
     (code,) = kernels(PADDED)
     (guard,) = guards(replace(code, decided=frozenset({decided})))
-    assert guard.unless == where
-    assert str(guard) == f"the guard that {decided} was left out, and is needed {where}"
+    assert guard.fault == f"it is needed {where}"
+    assert str(guard) == f"the guard that {decided} was left out: it is needed {where}"
 
 
 @pytest.mark.parametrize("by", [1, -1])

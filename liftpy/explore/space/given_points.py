@@ -68,8 +68,8 @@ def with_points_used(derive: Callable[..., Space], bank: Bank, **given: Any) -> 
         sizes = " and ".join(f"F({m}, {r})" for (m, r), _ in bank.points)
         raise TransformRefused(
             f"the given points are of {sizes}, and no form of {space.program.name} in this space "
-            "computes by one of these: leave the points out, or give points for the kernel's "
-            "length r (`liftpy space` without points lists the forms as winograd=...)"
+            "computes by one of these. Leave the points out, or give as many as an F(m, r) of the "
+            "space has: `liftpy space` without points and families lists these as winograd=..."
         )
     return space
 
