@@ -5,6 +5,7 @@ Indices are negative, too large, repeated and missing; lengths are prime, values
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -71,6 +72,7 @@ def scanned(row: Any, index: Any) -> Any:
 
 
 SUMS = np.cumsum(XSS, 1)
+SCANS = np.array([[functools.reduce(horner, row[: k + 1], 1) for k in range(5)] for row in YSS])
 MOST = 8  # candidates of a program
 ZEROS = np.zeros(7, np.float32)
 PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
@@ -118,6 +120,13 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
             is |> map(i => concat(w, w) |> at(i)) |> reduce((b, x) => b * 3 - x, a), 1))""",
         (YSS, np.array([4, -1, 0, 5, 6], np.int32)),
         np.array([scanned(row * 9 - 4, [4, -1, 0, 5, 6]) for row in YSS]),
+    ),
+    "parts of rows of scans behind a border": (
+        """def p(yss: [3][5]f32) = generate(5, i => yss
+          |> map(ys => ys |> scan((a, x) => a * 3 - x, 1)) |> pad(2, 2, 1)
+          |> at(i * 2i32 % 5i32 + 1i32)) |> splitAt(3) |> get(1) |> map(map(y => y * 2))""",
+        (YSS,),
+        np.array([SCANS[0], SCANS[2]]) * 2,
     ),
     "windows of a scan of what has a name": (
         """def p(xss: [11][3]f32, is: [11]i32) = zip(xss, is) |> map((xs, i) =>

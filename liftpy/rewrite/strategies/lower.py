@@ -50,7 +50,7 @@ from liftpy.rewrite.strategies.shapes import (
     result_maps,
     working_map,
 )
-from liftpy.rewrite.strategies.share import store_shared
+from liftpy.rewrite.strategies.share import outside_functions, store_shared
 from liftpy.rewrite.strategy import (
     Result,
     Strategy,
@@ -108,10 +108,11 @@ def maps_to_loops() -> Strategy:
 def store_inner_scans() -> Strategy:
     """Store scans that another stage reads in registers of the work-item, and bins in a buffer.
 
-    A sequence whose rows are read at a data-dependent index is stored in a buffer too: registers
-    have no addresses, and only scalars among them are selected by comparisons. Elements that folds
-    or other statements compute from registers are stored before one is read at such an index. So
-    are those of which `splitAt` makes two arrays, if they need a place in a buffer.
+    A sequence whose rows are read at a data-dependent index, also through a layout, is stored in a
+    buffer too: registers have no addresses, and only scalars among them are selected by
+    comparisons. Elements that folds or other statements compute from registers are stored before
+    one is read at such an index. So are those of which `splitAt` makes two arrays, if they need a
+    place in a buffer: outside all maps in a buffer of their own, which work-items share.
     """
 
     def run(expr: Expr) -> Result:
@@ -124,7 +125,7 @@ def store_inner_scans() -> Strategy:
                 row = (
                     position == 1 and isinstance(part.fun, At) and isinstance(part.type, ArrayType)
                 )
-                indexed = row and gives(arg, is_sequence)
+                indexed = row and gives(arg, is_sequence, inside=True)
                 if indexed or gives(arg, is_scan_or_bins):
                     memory = "to_global" if indexed or gives(arg, is_bins) else "to_private"
                     return seq(at_path((*path, position), rule(memory)), run)(expr)
@@ -137,7 +138,9 @@ def store_inner_scans() -> Strategy:
             if isinstance(part, FunCall) and isinstance(part.fun, SplitAt):
                 (arg,) = part.args
                 if has_statements(arg) and has_call(arg, ToGlobal):
-                    return seq(at_path((*path, 0), rule("to_private")), run)(expr)
+                    shared = any(path == outside for outside, _ in outside_functions(expr))
+                    memory = "to_global" if shared else "to_private"
+                    return seq(at_path((*path, 0), rule(memory)), run)(expr)
         return Success(expr)
 
     return run
