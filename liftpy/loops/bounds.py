@@ -168,8 +168,8 @@ class ProvedGuard:
 
     def __str__(self) -> str:
         if self.fault:
-            return f"the guard that {self.decided} was left out: {self.fault}"
-        return f"no guard: {self.decided}"
+            return f"guard left out, not shown that {self.decided}: {self.fault}"
+        return f"guard left out: {self.decided}"
 
 
 def guards(code: LoopKernel) -> tuple[ProvedGuard, ...]:
@@ -197,12 +197,17 @@ def ranges_in(code: LoopKernel) -> dict[str, Nat]:
 def guard_of(decided: Decided) -> ProvedGuard:
     """Whether an end of a guard may be left out for all values of the counters in their ranges."""
     answer = find_point([at_most(decided.room + 1, 0)])
-    if isinstance(answer, Witness):
-        at = ", ".join(f"{name} = {number}" for name, number in sorted(answer.at.items()))
-        return ProvedGuard(decided, f"it is needed at {at or 'every place'}")
+    if answer is None:
+        return ProvedGuard(decided)
+    return ProvedGuard(decided, counterexample(answer))
+
+
+def counterexample(answer: Witness | Undecided) -> str:
+    """The point at which a claim is false, or that the solver gave up."""
     if isinstance(answer, Undecided):
-        return ProvedGuard(decided, f"the solver gave up ({answer.reason})")
-    return ProvedGuard(decided)
+        return f"the solver gave up ({answer.reason})"
+    at = ", ".join(f"{name} = {number}" for name, number in sorted(answer.at.items()))
+    return f"at {at or 'every place'}"
 
 
 def bounds(code: LoopKernel) -> tuple[ProvedAccess, ...]:
@@ -269,11 +274,8 @@ def bound_of(cell: Cell, place: CodePlace, *, store: bool) -> ProvedAccess:
                 for tests in place.failing
             ],
         )
-        if isinstance(answer, Witness):
-            at = ", ".join(f"{name} = {number}" for name, number in sorted(answer.at.items()))
-            return ProvedAccess(cell, store, None, f"at {at or 'every place'}")
-        if isinstance(answer, Undecided):
-            return ProvedAccess(cell, store, None, f"the solver gave up ({answer.reason})")
+        if answer is not None:
+            return ProvedAccess(cell, store, None, counterexample(answer))
     return ProvedAccess(cell, store, "solver")
 
 

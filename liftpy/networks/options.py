@@ -19,7 +19,7 @@ from liftpy.ir.types import size_bytes
 from liftpy.networks.campaigns import campaign_file
 from liftpy.networks.costs import Costs
 from liftpy.networks.graph import Operation
-from liftpy.opencl.arguments import touched_buffers
+from liftpy.networks.layout import footprint
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.cuts import RESULT
@@ -65,11 +65,10 @@ class Measured:
     """Options that are the candidates measured on a device in campaigns; firsts for other programs.
 
     A path is a campaign's file, or a folder with campaigns of a network. `constants` are the bytes
-    of the network's constants. If the caches cannot hold them, each operation reads its own from
-    memory, while a campaign has them in the caches if they fit: the times of options contain that
-    reading.
-    StoreRefused for a file of another device, driver or version of liftpy; in a folder, only those
-    of this device are read.
+    of the network's constants. If the caches cannot hold them, the times of options contain the
+    time of reading an operation's own constants from memory, because a campaign, which runs one
+    operation again and again, finds them in the caches. StoreRefused for a file of another device,
+    driver or version of liftpy; in a folder, only those of this device are read.
     """
 
     def __init__(self, paths: Iterable[Path], device: Device, constants: int = 0) -> None:
@@ -96,12 +95,8 @@ class Measured:
 
         A campaign has read those that the caches cannot hold from memory, too.
         """
-        read = touched_buffers(option.module, "run")
-        constants = sum(
-            b.bytes
-            for b in option.module.buffers
-            if b.name in read and b.role in {"constant", "packed"}
-        )
+        read = footprint(option.module, 1)
+        constants = read.packed + sum(option.module.buffer(name).bytes for name in read.raw)
         if not fits_in_caches(constants, self._device):
             return option
         time_ns = (option.time_ns or 0) + reading_ns(constants, self._device)

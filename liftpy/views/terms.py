@@ -126,8 +126,8 @@ Condition: TypeAlias = bool | Inside
 class Decided:
     """What the ranges of its variables decide of `0 <= index < length`, so that no code tests it.
 
-    `room` is at least 0: it is the room of the end that is not tested, or, of a condition that
-    never holds, the distance from the other side of an end.
+    `end` is the end of the range that the decision is about. If `holds`, the index is always on the
+    inner side of it, otherwise always outside, and the whole condition is false.
     """
 
     index: Nat
@@ -137,7 +137,7 @@ class Decided:
 
     @property
     def room(self) -> Nat:
-        """See above."""
+        """The distance of the index from the end, which the decision claims to be at least 0."""
         above = self.index if self.end == "low" else self.length - 1 - self.index
         return above if self.holds else -1 - above
 
