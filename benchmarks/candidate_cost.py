@@ -71,7 +71,7 @@ def prepared(family: Family, program: Program, samples: int) -> list[Prepared]:
         (stage, *others) = partition.stages
         if others or not stage.is_for(family.name):
             continue
-        form = family.match(shape_of(stage.canonical))
+        form = family.match(shape_of(family.name, stage.canonical))
         every = [] if isinstance(form, str) else [(form, choices) for choices in form.choices()]
         for seed, of in enumerate(every):
             derive, made = timed(partial(derived, family.name, of[0], stage.canonical, of[1]))
