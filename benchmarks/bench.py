@@ -28,14 +28,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import ours
 from cases import CASES, Case, chosen
 from peers import PEERS, Peer
 from peers.interface import LeftOut
 from peers.process import PeerDied, Remote
-from report import BUSY, missed, rendered
+from report import BUSY, Known, Machine, Measured, Place, Result, missed, rendered
 from turns import Figures, timed_alternately, turn
 
 import liftpy as lp
@@ -63,7 +62,7 @@ VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
 """Instruction sets for vectors by the processor's flag, the widest first."""
 
 
-def machine() -> dict[str, Any]:
+def machine() -> Place:
     """Where and with what this was measured."""
     info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     names = [x.partition(":")[2].strip() for x in info.splitlines() if x.startswith("model name")]
@@ -88,10 +87,10 @@ def machine() -> dict[str, Any]:
 
 def ready(
     case: Case, peers: dict[Peer, Remote]
-) -> tuple[dict[str, Callable[[], Figures]], dict[str, Any]]:
+) -> tuple[dict[str, Callable[[], Figures]], dict[str, Known]]:
     """The turns of the peers that compute a case, each checked; what is known of them."""
     turns: dict[str, Callable[[], Figures]] = {}
-    known: dict[str, Any] = {}
+    known: dict[str, Known] = {}
     for peer, remote in peers.items():
         try:
             made = remote.make(case.name)
@@ -123,7 +122,7 @@ def searched(case: Case, device: Device, options: argparse.Namespace) -> lp.Camp
 
 def measured(
     case: Case, session: Session, peers: dict[Peer, Remote], options: argparse.Namespace
-) -> dict[str, Any]:
+) -> Measured:
     """Everything that is known of a case after its rounds."""
     if options.skip_search:
         campaign = ours.stored(case, options.out)
@@ -199,7 +198,8 @@ def measure_all(options: argparse.Namespace) -> None:
     asked = [p for p in PEERS if options.peers is None or p.name in options.peers]
     absent = {p.name: why for p in asked if (why := p.available()) is not None}
     present = [p for p in asked if p.name not in absent]
-    where = machine() | {
+    where: Machine = {
+        **machine(),
         "device": f"{device.platform} {device.driver_version}",
         "liftpy": lp.__version__,
         "threads": options.threads,
@@ -221,11 +221,12 @@ def measure_all(options: argparse.Namespace) -> None:
                 print(f"{case.name}: no campaign in {options.out}", flush=True)
                 continue
             try:
-                result = measured(case, session, remotes, options) | {"machine": where}
+                figures = measured(case, session, remotes, options)
             except LiftError as refusal:  # the other cases are still worth measuring
                 print(f"{case.name} is left out: {refusal}", flush=True)
                 continue
-            path = options.out / f"{ours.file_of(case)}.json"
+            result: Result = {**figures, "machine": where}
+            path = options.out / f"{ours.file_of(case.name)}.json"
             path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
             times = {n: statistics.median(f["wall"]) / 1e6 for n, f in result["ns"].items()}
             if result["others"] > BUSY:

@@ -26,6 +26,7 @@ from liftpy.workloads import (
     Convolution,
 )
 from liftpy.workloads.convolution import strided
+from liftpy.workloads.family import Family
 from liftpy.workloads.pooling import Pooling, square
 
 TOLERANCE = 1e-4
@@ -110,7 +111,9 @@ class Case:
             return self.layer.flops
         if self.group == "programs":
             return OPERATIONS[self.kind]
-        return FAMILIES[self.name.rpartition("/")[0]].flops(*self.sizes)  # type: ignore[union-attr]
+        family = FAMILIES[self.name.rpartition("/")[0]]
+        assert isinstance(family, Family)  # the layers of networks are convolutions
+        return family.flops(*self.sizes)
 
     @property
     def needed(self) -> int:

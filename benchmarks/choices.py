@@ -135,7 +135,8 @@ def turns_of(program: Program, modules: dict[str, Module], session: Session, rou
         held[form].set_constants({n: arrays[n] for n in program.constants})
         inputs = {n: a for n, a in arrays.items() if n not in program.constants}
         results.append(held[form].run(inputs))
-    np.testing.assert_array_equal(*results)
+    mine, wanted = results
+    np.testing.assert_array_equal(mine, wanted)
     samples, others = timed_alternately(
         {form: events(loaded) for form, loaded in held.items()}, rounds
     )

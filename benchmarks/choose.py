@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import cProfile
 import itertools
-import pstats
 import statistics
 import tempfile
 import time
@@ -31,6 +30,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -73,8 +73,8 @@ def correlation(space: Space, campaign: Campaign) -> tuple[float, int]:
             measured.append(row.time_ns)
     if len(model) < 3:
         return float("nan"), len(model)
-    ranks = [np.argsort(np.argsort(values)) for values in (model, measured)]
-    return float(np.corrcoef(*ranks)[0, 1]), len(model)
+    modelled_ranks, ranks = (np.argsort(np.argsort(values)) for values in (model, measured))
+    return float(np.corrcoef(modelled_ranks, ranks)[0, 1]), len(model)
 
 
 def compared(name: str, samples: int, device: str | None, rounds: int) -> str:
@@ -135,12 +135,11 @@ def shares(space: Space) -> list[float]:
     """The share of the time of each step of `PARTS` in choosing in a space."""
     profiler = cProfile.Profile()
     profiler.runcall(chosen, space)
-    stats: dict[tuple[str, int, str], tuple[int, int, float, float, Any]]
-    stats = pstats.Stats(profiler).stats  # type: ignore[attr-defined]  it has no stub
     spent: dict[tuple[str, str], float] = {}
-    for (file, _, name), (_, _, _, cumulative, _) in stats.items():
-        place = Path(file).name, name
-        spent[place] = max(cumulative, spent.get(place, 0.0))
+    for entry in profiler.getstats():
+        if isinstance(entry.code, CodeType):
+            place = Path(entry.code.co_filename).name, entry.code.co_name
+            spent[place] = max(entry.totaltime, spent.get(place, 0.0))
     whole = spent["choosing.py", "chosen"]
     return [spent.get(part, 0.0) / whole for part in PARTS.values()]
 
@@ -172,7 +171,7 @@ def spelled(counts: Counter[str]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("workloads", nargs="*", default=list(WORKLOADS))
     parser.add_argument("--samples", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=5)

@@ -111,7 +111,7 @@ def simulated(
     for candidate, taken in zip(candidates, seconds, strict=True):
         made = MADE[candidate.skeleton.key, str(candidate.point)]
         SECONDS[made.sha] = taken
-    held = []
+    held: list[int] = []
     cluster = LocalCluster(
         n_workers=boards,
         processes=False,
@@ -128,13 +128,15 @@ def simulated(
     setup = Setup(identity.text, DEVICE, given, wanted)
     path = folder / f"{boards}-{len(candidates)}.db"
     workers = Workers(cluster.scheduler_address, expected=boards, patience=120)
+    scheduler = cluster.scheduler
+    assert scheduler is not None  # it runs in this process
     with cluster, connect(workers) as site, Store.open(path, identity) as store:
         run = CampaignRun(
             store,
             DEVICE,
             len(candidates),
             site.lag,
-            lambda _: held.append(len(cluster.scheduler.tasks)),
+            lambda _: held.append(len(scheduler.tasks)),
         )
         with site.pool(setup, LIMITS, run) as pool:
             start = time.perf_counter()

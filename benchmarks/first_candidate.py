@@ -19,6 +19,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from liftpy.explore.campaign.run import Progress  # imports of liftpy are measured
 
 BOUND = 10.0
 LIMIT = 120.0
@@ -79,7 +83,7 @@ def one(name: str, began: float) -> None:
     program = lp.parse(TEXTS[name]) if name in TEXTS else lp.workload(name)
     found: dict[str, object] = {}
 
-    def progress(now: object) -> None:
+    def progress(now: Progress) -> None:
         if (candidate := now.candidate) is None:
             return
         if now.outcome is None:

@@ -74,7 +74,7 @@ def measured(
     best.loaded.close()
     loaded.close()
     searched, by_hand = (statistics.median(runs[name]["events"]) for name in turns)
-    return best.row.assignment["winograd"], searched, by_hand
+    return str(best.row.assignment["winograd"]), searched, by_hand
 
 
 def holds(found: Sequence[tuple[str, float, float]]) -> bool:

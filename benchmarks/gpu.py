@@ -39,9 +39,8 @@ from pathlib import Path
 
 import ours
 from cases import CASES, ON_GPUS, Case, chosen
-from gpu_report import DIRECT, LAYERS, MINE, OTHERS, rendered, us, word_of
+from gpu_report import DIRECT, LAYERS, MINE, OTHERS, Result, rendered, us, word_of
 from peers import cuda
-from report import Result
 from turns import timed_alternately, turn
 
 import liftpy as lp
@@ -190,7 +189,7 @@ def rounds(cases: list[Case], device: Device, options: argparse.Namespace) -> in
                 print(f"{case.name} is left out: {why}", flush=True)
                 failed += 1
                 continue
-            path = options.out / f"{ours.file_of(case)}.json"
+            path = options.out / f"{ours.file_of(case.name)}.json"
             path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
             told = ", ".join(f"{name} {us(result, name):.1f} us" for name in result["ns"])
             print(f"{case.name}: {told}", flush=True)

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from report import Result, between, geomean, order, ratio, table
+from report import between, geomean, order, ratio, table
 
 from liftpy.explore.report.wording import counts_text
 from liftpy.workloads import VGG16
+
+Result = dict[str, Any]
+"""A case as it is stored."""
 
 GOAL = 0.7
 """The goal for the geometric mean of cuDNN's time divided by liftpy's."""
@@ -98,7 +101,7 @@ def is_layer(result: Result) -> bool:
 
 def by_name(result: Result) -> tuple[str, list[int], str]:
     """By the first word of the name, then by its numbers, then by its other words."""
-    return result["case"].partition("/")[0], order(result), result["case"]
+    return result["case"].partition("/")[0], order(result["case"]), result["case"]
 
 
 def where_text(result: Result) -> str:

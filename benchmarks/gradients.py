@@ -83,9 +83,9 @@ def convolution(channels: int, size: int, kernels: int, wrt: str) -> Case:
         return run
 
     def back(result: torch.Tensor) -> np.ndarray:
-        return {"x": from_image, "w": lambda w: w.permute(0, 2, 3, 1).numpy()}.get(
-            wrt, torch.Tensor.numpy
-        )(result)
+        if wrt == "x":
+            return from_image(result)
+        return (result.permute(0, 2, 3, 1) if wrt == "w" else result).numpy()
 
     program = lp.workload(f"convolution/strided/{sizes}")
     return Case(f"conv/{channels}x{size}x{kernels}/{wrt}", program, wrt, rival, back)

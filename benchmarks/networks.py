@@ -200,7 +200,7 @@ def main() -> None:
         session = onnxruntime.InferenceSession(
             model.SerializeToString(), providers=["CPUExecutionProvider"]
         )
-        wanted = session.run(None, x)[0]
+        wanted = np.asarray(session.run(None, x)[0])
         error = np.abs(found - wanted).max() / np.abs(wanted).max()
         print(f"the largest difference is {error:.1e} of the largest value")
         assert error < 1e-4, error

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cases import Case
+from report import Best
 from turns import Figures, Timed, timed_alternately, turn
 
 import liftpy as lp
@@ -29,19 +30,21 @@ CHOOSING = 9
 """Rounds of that choice; they are no part of what is reported."""
 
 
-def file_of(case: Case) -> str:
-    """A file name for a case."""
-    return case.name.replace("/", "_").replace(":", "_")
+def file_of(name: str) -> str:
+    """A file name for the case of a name."""
+    return name.replace("/", "_").replace(":", "_")
 
 
 def searched(case: Case, device: Device, folder: Path, **settings: Any) -> lp.Campaign:
     """The campaign of a case, settings as in `explore`; what the folder has of it goes on."""
-    return lp.explore(case.program, db=folder / f"{file_of(case)}.db", device=device, **settings)
+    return lp.explore(
+        case.program, db=folder / f"{file_of(case.name)}.db", device=device, **settings
+    )
 
 
 def stored(case: Case, folder: Path) -> lp.Campaign:
     """The campaign of a case as it is stored."""
-    return lp.Campaign.read(folder / f"{file_of(case)}.db")
+    return lp.Campaign.read(folder / f"{file_of(case.name)}.db")
 
 
 def run(loaded: Loaded) -> dict[str, float]:
@@ -83,7 +86,7 @@ class Ours:
 
         return timed
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Best:
         """What a reader has to know to run it again."""
         return {
             "skeleton": self.row.skeleton,
@@ -129,4 +132,4 @@ def best(
 
 def has(case: Case, folder: Path) -> bool:
     """Whether a folder has a campaign of the case."""
-    return (folder / f"{file_of(case)}.db").is_file()
+    return (folder / f"{file_of(case.name)}.db").is_file()

@@ -78,7 +78,7 @@ class Layer:
             width=self.side,
             window=(self.window, self.window),
             stride=(self.stride, self.stride),
-            padding=(self.padding,) * 4,
+            padding=(self.padding, self.padding, self.padding, self.padding),
         )
 
     @property
@@ -130,7 +130,7 @@ class Layer:
             "pads": [self.padding] * 4,
         }
         operator = {"max": "MaxPool", "average": "AveragePool", "global": "GlobalAveragePool"}
-        attributes = {} if self.kind == "global" else sides
+        attributes: dict[str, Any] = {} if self.kind == "global" else sides
         node = onnx.helper.make_node(operator[self.kind], ["x"], ["y"], **attributes)
         return serialised([node], "layer", tuple(taken), tuple(given), {})
 

@@ -31,7 +31,6 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import ours
@@ -51,6 +50,9 @@ from quantised_report import (
     ORT_F32,
     ORT_U8,
     U8,
+    Candidate,
+    Machine,
+    Measured,
     Result,
     differences,
     median,
@@ -59,7 +61,7 @@ from quantised_report import (
     wrong,
 )
 from report import between
-from turns import Figures, timed_alternately, turn
+from turns import Figures, Timed, timed_alternately, turn
 
 import liftpy as lp
 from liftpy.errors import LiftError
@@ -101,7 +103,7 @@ class Finalist:
         """Nanoseconds of a run."""
         return ours.run(self.loaded)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Candidate:
         """What a reader has to know to run it again."""
         memory = self.module.memory
         return {"assignment": self.settings, "peak": memory.peak, "error": self.error}
@@ -140,19 +142,20 @@ def tensors(numbers: dict[str, Array], result: Array) -> int:
 
 def searched(case: Contestant, session: Session, options: argparse.Namespace) -> lp.Campaign:
     """The campaign of a program as asked for."""
+    path = options.out / f"{ours.file_of(case.name)}.db"
     if options.skip_search:
-        return ours.stored(case, options.out)
-    return ours.searched(
-        case,
-        session.device,
-        options.out,
+        return lp.Campaign.read(path)
+    return lp.explore(
+        case.program,
+        db=path,
+        device=session.device,
         samples=options.samples,
         time_limit=options.time_limit,
         build_limit=BUILDING,
     )
 
 
-def measured(layer: Quantised, session: Session, options: argparse.Namespace) -> Result:
+def measured(layer: Quantised, session: Session, options: argparse.Namespace) -> Measured:
     """Everything that is known of a layer after its rounds."""
     cases = {name: imported(layer, quantised=name == U8) for name in (U8, F32)}
     campaigns = {name: searched(case, session, options) for name, case in cases.items()}
@@ -160,7 +163,7 @@ def measured(layer: Quantised, session: Session, options: argparse.Namespace) ->
         name: chosen(cases[name], session, fastest(campaign))
         for name, campaign in campaigns.items()
     }
-    turns = {name: partial(turn, one.run) for name, one in best.items()}
+    turns: dict[str, Timed] = {name: partial(turn, one.run) for name, one in best.items()}
     turns[ORT_U8], theirs = by_onnx_runtime(layer, options.threads, quantised=True)
     turns[ORT_F32], _ = by_onnx_runtime(layer, options.threads, quantised=False)
     samples, others = timed_alternately(turns, options.rounds)
@@ -243,22 +246,26 @@ def measure(names: list[str], options: argparse.Namespace) -> int:
     pin(options.threads)
     options.out.mkdir(parents=True, exist_ok=True)
     device = find_device(options.device)
-    place = machine() | {
+    place: Machine = {
+        **machine(),
         "device": f"{device.platform} {device.driver_version}",
         "threads": options.threads,
         "versions": onnxruntime.__version__,
-        **{name: getattr(options, name) for name in ("rounds", "samples", "time_limit")},
+        "rounds": options.rounds,
+        "samples": options.samples,
+        "time_limit": options.time_limit,
     }
     failed = 0
     with Session(device) as session:
         for name in names:
             layer = Quantised(name, LAYERS[name])
             try:
-                result = measured(layer, session, options) | {"machine": place}
+                figures = measured(layer, session, options)
             except (LiftError, ValueError) as why:  # the others are still worth measuring
                 print(f"  {name} is left out: {why}", flush=True)
                 failed += 1
                 continue
+            result: Result = {**figures, "machine": place}
             path = options.out / f"{name.replace('/', '_')}.json"
             path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
             error = result["liftpy"][F32]["error"]

@@ -79,12 +79,12 @@ class Quantised:
         factors[::2] = 2.0 ** np.rint(np.log2(factors[::2]))
         return {
             "x": x,
-            "x_scale": np.float32(2**-6),
+            "x_scale": np.array(2**-6, np.float32),
             "x_zero_point": zero,
             "w": w,
             "w_scale": (factors * 2**3).astype(np.float32),
             "w_zero_point": np.zeros(layer.kernels, np.int8),
-            "y_scale": np.float32(2**-3),
+            "y_scale": np.array(2**-3, np.float32),
             "y_zero_point": above,
             "b": rng.integers(-int(spread), int(spread), layer.kernels).astype(np.int32),
         }
@@ -181,12 +181,12 @@ def imported(layer: Quantised, *, quantised: bool) -> Contestant:
     graph = lp.network(layer.model(quantised=quantised)).graph
     (operation,) = graph.operations
     image = (layer.numbers if quantised else layer.floats)["x"]
+    program = operation.program
+    assert program is not None  # ONNX's convolutions have one
     given = [graph.constants.get(name, image) for name in operation.inputs]
-    arrays = {p.name: a for p, a in zip(operation.program.params, given, strict=True)}
+    arrays = {p.name: a for p, a in zip(program.params, given, strict=True)}
     error = layer.differing if quantised else layer.error
-    return Contestant(
-        f"{layer.name}-{'u8' if quantised else 'f32'}", operation.program, arrays, error
-    )
+    return Contestant(f"{layer.name}-{'u8' if quantised else 'f32'}", program, arrays, error)
 
 
 def by_onnx_runtime(

@@ -4,11 +4,55 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict
 
-from report import BUSY, geomean, table
+from report import BUSY, Place, geomean, table
 
-Result = dict[str, Any]
+
+class Machine(Place):
+    """Where and with what a layer was measured; `versions` is that of ONNX Runtime."""
+
+    device: str
+    threads: int
+    versions: str
+    rounds: int
+    samples: int
+    time_limit: float
+
+
+class Candidate(TypedDict):
+    """The candidate that was timed; `peak` is in bytes."""
+
+    assignment: dict[str, str | int]
+    peak: int
+    error: float
+
+
+Differences = TypedDict("Differences", {"differences": dict[str, int], "at ties": int})
+"""How the result of ONNX Runtime differs: elements by difference, and how many are ties."""
+
+
+class Measured(TypedDict):
+    """A layer after its rounds; `ns` has the samples by contestant and figure."""
+
+    layer: str
+    sizes: str
+    flops: int
+    elements: int
+    bytes: dict[str, int]
+    liftpy: dict[str, Candidate]
+    outcomes: dict[str, dict[str, int]]
+    ties: int
+    peer: Differences
+    others: float
+    ns: dict[str, dict[str, list[float]]]
+
+
+class Result(Measured):
+    """A layer as it is stored."""
+
+    machine: Machine
+
 
 U8, F32, ORT_U8, ORT_F32 = "liftpy u8", "liftpy f32", "ONNX Runtime u8", "ONNX Runtime f32"
 
@@ -79,7 +123,7 @@ def order(result: Result) -> tuple[str, int]:
 def where(result: Result) -> str:
     """Where and with what a layer was measured."""
     m = result["machine"]
-    vectors = f" with {m['vectors']}" if m["vectors"] else ""
+    vectors = f" with {name}" if (name := m.get("vectors")) else ""
     return (
         f"{m['threads']} cores of an {m['cpu']}{vectors}, {m['device']}, ONNX Runtime "
         f"{m['versions']}; at {m['commit']}, {m['date'][:10]}; {m['rounds']} rounds, campaigns of "

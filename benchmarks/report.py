@@ -7,9 +7,74 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
-Result = dict[str, Any]
+
+class Place(TypedDict):
+    """Where a process measures; `vectors` is the processor's instruction set for vectors."""
+
+    cpu: str
+    vectors: NotRequired[str]
+    cores: int
+    system: str
+    python: str
+    commit: str
+    date: str
+
+
+class Machine(Place):
+    """Where and with what a case was measured; `absent` says why a peer was left out."""
+
+    device: str
+    liftpy: str
+    threads: int
+    versions: dict[str, str]
+    absent: dict[str, str]
+    rounds: int
+
+
+class Best(TypedDict):
+    """The candidate that was timed; memory is in bytes."""
+
+    skeleton: str
+    assignment: dict[str, str | int]
+    peak: int
+    scratch: int
+    error: float
+
+
+class Known(TypedDict):
+    """A peer, beside its times: `left_out` says why it has none."""
+
+    computes: bool
+    layout: NotRequired[str]
+    error: NotRequired[float]
+    left_out: NotRequired[str]
+
+
+class Measured(TypedDict):
+    """A case after its rounds.
+
+    `restricted` has the options that restricted the space of its campaign. `ns` has the samples by
+    contestant and figure.
+    """
+
+    case: str
+    group: str
+    flops: int
+    outcomes: dict[str, int]
+    restricted: NotRequired[dict[str, Any]]
+    best: Best
+    peers: dict[str, Known]
+    others: float
+    ns: dict[str, dict[str, list[float]]]
+
+
+class Result(Measured):
+    """A case as it is stored."""
+
+    machine: Machine
+
 
 GROUPS = {
     "vgg16": "VGG-16, channels last",
@@ -162,9 +227,14 @@ def ratio(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def order(result: Result) -> list[int]:
+def order(case: str) -> list[int]:
     """By the numbers in the name."""
-    return [int(n) for n in re.findall(r"\d+", result["case"].partition("/")[2])]
+    return [int(n) for n in re.findall(r"\d+", case.partition("/")[2])]
+
+
+def by_numbers(result: Result) -> list[int]:
+    """By the numbers in the name of the case."""
+    return order(result["case"])
 
 
 def group_table(results: list[Result]) -> str:
@@ -176,8 +246,8 @@ def group_table(results: list[Result]) -> str:
     if "copy" in peers:
         more["copy / liftpy"] = lambda r: of(r, "copy")
     heads = ["case", "liftpy, events", "liftpy, host", *peers, "best peer / liftpy", *more]
-    rows = []
-    for r in sorted(results, key=order):
+    rows: list[list[str]] = []
+    for r in sorted(results, key=by_numbers):
         name = r["case"] + (" (busy)" if r["others"] > BUSY else "")
         cells = [name, ms(median(r, "liftpy", "events")), ms(median(r, "liftpy"))]
         cells += [ms(median(r, n)) for n in peers]
@@ -190,8 +260,8 @@ def group_table(results: list[Result]) -> str:
 
 def choice_table(results: list[Result]) -> str:
     """Which candidates these were."""
-    rows = []
-    for r in sorted(results, key=order):
+    rows: list[list[str]] = []
+    for r in sorted(results, key=by_numbers):
         best = r["best"]
         sizes = ", ".join(f"{n}={v}" for n, v in best["assignment"].items() if isinstance(v, int))
         tried = ", ".join(f"{n} {kind}" for kind, n in r["outcomes"].items()) + restricted(r)
@@ -213,7 +283,7 @@ def restricted(r: Result) -> str:
     )
 
 
-def with_vectors(machine: dict[str, Any]) -> str:
+def with_vectors(machine: Machine) -> str:
     """A processor's name and, if it is known, its instruction set for vectors."""
     vectors = machine.get("vectors")
     return f"{machine['cpu']} ({vectors})" if vectors else machine["cpu"]

@@ -65,7 +65,7 @@ def run(words: list[str], folder: str) -> tuple[float, float, str]:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    asked = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     asked.add_argument("--runs", type=int, default=9)
     asked.add_argument("--limit", type=float, default=1.0, metavar="SECONDS")
     options = asked.parse_args()

@@ -113,7 +113,7 @@ def measure_layer(
         space = whole.choosing({"family": family})
         trials: list[Trial] = []
         for candidate in itertools.islice(search(space, 0, trials, everything), samples):
-            row = {"family": family, "skeleton": candidate.skeleton.key}
+            row: dict[str, Any] = {"family": family, "skeleton": candidate.skeleton.key}
             row["assignment"] = candidate.assignment
             start = time.perf_counter()
             module = compile_candidate(candidate.skeleton, candidate.assignment)

@@ -63,9 +63,12 @@ def serialised(
 def program(case: Case) -> bytes | None:
     """A program of several operations as serialised ONNX; None for what is not one here."""
     helper = importlib.import_module("onnx").helper
-    first, *weights = case.arrays.values() if case.group == "programs" else (None,)
-    nodes, last = [], "x"
-    constants = {}
+    if case.group != "programs":
+        return None
+    first, *weights = case.arrays.values()
+    nodes: list[Any] = []
+    last = "x"
+    constants: dict[str, np.ndarray] = {}
     if case.kind == "perceptron":
         taken, given = first.shape, (first.shape[0], weights[-1].shape[0])
         for k, w in enumerate(weights):
