@@ -461,7 +461,7 @@ def outcomes_of(seeds: Iterable[int], given: argparse.Namespace) -> tuple[Counte
 
 def main() -> int:
     """Tries the cases; returns 1 if one is refused, lacks a form or exceeds its error bound."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--devices", nargs="+", default=["intel"])

@@ -230,7 +230,7 @@ def survey(start: int, count: int, device: str) -> tuple[Counter[str], list[str]
 
 def main() -> int:
     """Judges programs until `--count` gradients are judged; returns 1 if one is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--devices", nargs="+", default=["intel", "pocl"])

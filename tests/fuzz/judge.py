@@ -186,7 +186,7 @@ def rewritten(program: Program, random: Random) -> tuple[Program, list[str]]:
         sizes = {tune: random.choice((1, 2, 3, 4)) for tune in RULES[name].tunes}
         paths = [path for path, _ in top_down(body)]
         random.shuffle(paths)
-        step = rule(name, **sizes)
+        step = rule(name, None, **sizes)
         for path in paths[:20]:
             result = at_path(path, step)(body)
             if not isinstance(result, Failure):
@@ -544,7 +544,8 @@ def survey_all(parts: Sequence[Part], device: str, *, briefly: bool = False) -> 
 def read(text: str) -> Tally:
     """What a process said last."""
     said = json.loads(text.splitlines()[-1])
-    return Tally(*(Counter(said[name]) for name in COUNTS), said["failures"])
+    counts = {name: Counter[str](said[name]) for name in COUNTS}
+    return Tally(**counts, failures=said["failures"])
 
 
 def judge_all_here(parts: Sequence[Part], device: str, *, briefly: bool = False) -> Tally:
@@ -595,7 +596,7 @@ def words(program: Program) -> set[str]:
 
 def main() -> int:
     """Judges as many programs as asked for; 1 if any is not right."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--device", default="intel")

@@ -54,7 +54,7 @@ def complained_of(start: int, count: int) -> list[int]:
 
 def main() -> int:
     """Runs as many programs as asked for; 1 if Oclgrind complains."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--start", type=int, default=0)
     given = parser.parse_args()

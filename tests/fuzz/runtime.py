@@ -57,7 +57,7 @@ def outcomes(
 
 def main() -> int:
     """Tries the named programs, or all; 1 if one is not right."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", default=SIZED)
     parser.add_argument("--device", default="rusticl")
     parser.add_argument("--each", type=int, default=1)

@@ -54,15 +54,16 @@ def batched(some: Random) -> Program:
 def layer(some: Random, layout: str, *, depthwise: bool = False) -> Program:
     """A convolution, with kernels, strides and padding that fit."""
     window = some.choice((1, 2, 3, 5)), some.choice((1, 2, 3, 5))
-    sides = [some.choice([s for s in SIDES if s >= least]) for least in window]
+    height, width = (some.choice([s for s in SIDES if s >= least]) for least in window)
     channels = some.choice(SIDES[1:7])
     shape = Convolution(
         channels,
-        *sides,
+        height,
+        width,
         channels if depthwise else some.choice(SIDES[:10]),
         window,
         (some.choice((1, 1, 2)), some.choice((1, 1, 3))),
-        tuple(some.randint(0, 2) for _ in range(4)),  # pyright: ignore[reportArgumentType]
+        (some.randint(0, 2), some.randint(0, 2), some.randint(0, 2), some.randint(0, 2)),
         groups=channels if depthwise else 1,
         layout="nchw" if layout == "nchw" else "nhwc",
     )

@@ -79,8 +79,10 @@ def stencil(some: Random) -> Shape:
         windows = xs >> slide(size, step)
         return [xs], windows >> mapped(lambda window: window >> reduce(fold, init))
     xss = Param("x0", array(F32, some.choice((4, 5, 6)), some.choice((4, 5, 7))))
-    border = [some.choice((0, 1, 1)) for _ in range(4)]
-    image = xss >> pad2d(*border, some.choice((0.0, 2.0))) if any(border) else xss
+    top, bottom, left, right = (some.choice((0, 1, 1)) for _ in range(4))
+    image = xss
+    if top or bottom or left or right:
+        image = xss >> pad2d(top, bottom, left, right, some.choice((0.0, 2.0)))
     return [xss], image >> slide2d(size, step) >> map2d(
         lambda window: window >> joined() >> reduce(fold, init)
     )
@@ -92,9 +94,9 @@ def convolution(some: Random) -> Shape:
     size, kernels = some.choice((1, 2, 3)), some.choice((2, 3, 4))
     image = Param("x0", array(F32, height, width, channels))
     weights = Param("x1", array(F32, kernels, size, size, channels))
-    border = [some.choice((0, 1, 1)) for _ in range(4)]
+    top, bottom, left, right = (some.choice((0, 1, 1)) for _ in range(4))
     f = contracted(some)
-    windows = image >> pad2d(*border, 0.0) >> slide2d(size, some.choice((1, 1, 2)))
+    windows = image >> pad2d(top, bottom, left, right, 0.0) >> slide2d(size, some.choice((1, 1, 2)))
 
     def flat(e: Expr) -> Expr:
         return e >> joined() >> joined()

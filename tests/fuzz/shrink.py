@@ -36,7 +36,7 @@ def steps(program: Program) -> Iterator[Program]:
     for path, part in parts:
         # a part in place of the part of its type that it stands in
         within = [e for p, e in top_down(part) if p and e.type == part.type]
-        simple = [Literal(1, I32)] if part.type == I32 else [Literal(1.0, F32)]
+        simple: list[Expr] = [Literal(1, I32)] if part.type == I32 else [Literal(1.0, F32)]
         simple = simple if isinstance(part.type, ScalarType) and part.type in {I32, F32} else []
         if part.free <= inputs and not isinstance(part, Param | Literal):
             names = {p.name for p in inputs} | bound_names(whole)
@@ -49,8 +49,8 @@ def steps(program: Program) -> Iterator[Program]:
     for body in sorted(made, key=size):
         params = tuple(sorted(body.free, key=lambda p: p.name))
         taken = {p.name for p in params}
-        simple = all(isinstance(scalar_of(p.type), ScalarType) for p in params)
-        if size(body) < size(whole) and len(taken) == len(params) and params and simple:
+        scalars = all(isinstance(scalar_of(p.type), ScalarType) for p in params)
+        if size(body) < size(whole) and len(taken) == len(params) and params and scalars:
             yield Program(program.name, Lambda(params, body), program.constants & taken)
 
 

@@ -26,7 +26,7 @@ ALLOWED = {"right", "killed", "large", OPTIMIZER}
 
 def main() -> int:
     """Tries as many programs as asked for; 1 if any is not right."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--devices", nargs="+", default=["intel", "pocl"])

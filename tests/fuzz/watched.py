@@ -63,7 +63,7 @@ def under_oclgrind(seeds: Sequence[int]) -> tuple[Counter[str], float]:
 
 def main() -> int:
     """Tries the cases; returns 1 if one has no candidate, is reported or exceeds its bound."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--start", type=int, default=0)
     given = parser.parse_args()
