@@ -15,7 +15,8 @@ machines of its paper (Ferrari et al., TACO 2023).
 
 `--cost` runs no kernel. For each workload, in the given order, it prints the processor time in ms
 of deriving the space and of choosing in it. A candidate of a small program is chosen first, which
-is not counted. Then it chooses again under a profiler, and prints the share of each step.
+is not counted. Then it derives the space again, since a space keeps what was modelled in it,
+chooses in it under a profiler, and prints the share of each step.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def cost(names: Iterable[str], device: str) -> Iterator[str]:
         choice = chosen(space)
         marks.append(time.process_time())
         derived, taken = (1000 * (b - a) for a, b in itertools.pairwise(marks))
-        cells = " | ".join(f"{share:.0%}" for share in shares(space))
+        cells = " | ".join(f"{share:.0%}" for share in shares(space_of(program, device)))
         yield (
             f"| {name} | {derived:.0f} | {taken:.0f} | {choice.considered} | "
             f"{taken / choice.considered:.1f} | {cells} |"
