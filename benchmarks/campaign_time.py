@@ -78,6 +78,7 @@ def main() -> int:
             with stage("choose"):
                 candidate = next(candidates, None)
             if candidate is None:
+                spent["choose"].pop()  # stages have a time for each candidate
                 break
             with stage("compile"):
                 module = compile_candidate(candidate.skeleton, candidate.assignment)

@@ -53,7 +53,7 @@ SECONDS: dict[str, float] = {}  # by the hash of the kernels
 class Compiler:
     """Gives kernels that were compiled before."""
 
-    def __init__(self, *_given: object) -> None:
+    def __init__(self, *_given: object, **_named: object) -> None:
         """Nothing to start."""
 
     def ask(self, request: Compile, *_limits: object) -> Compiled:
@@ -66,7 +66,7 @@ class Compiler:
 class Sleeper:
     """Takes as long as the bench would, and says what it said of the memory."""
 
-    def __init__(self, *_given: object) -> None:
+    def __init__(self, *_given: object, **_named: object) -> None:
         """Nothing to start."""
 
     def start(self) -> None:

@@ -63,6 +63,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         out = options.out or Path(folder)
+        out.mkdir(parents=True, exist_ok=True)
         heads = ("layer", "direct, modelled ms", "fastest, modelled ms", "bound by", "front")
         print(f"| {' | '.join(heads)} | least MiB | with im2col |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
