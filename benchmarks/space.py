@@ -351,8 +351,8 @@ def candidates(each: int, seed: int) -> list[str]:
 def builds() -> None:
     """Build times of register blocks of rising size; the larger ones are not in the space."""
     name = "vgg16/24"
-    derived = {s.key: s for s in skeletons(lp.workload(name))}
-    direct = derived["direct(pad=fused, level=glb)"]
+    derived = {s.key: s for s in skeletons(lp.workload(name), ("direct",))}
+    direct = derived["direct(pad=fused, level=glb, stores=cached)"]
     device = lp.find_device()
     print(f"\nbuilding {direct.key} of {name} for {device.name} ({device.platform})\n")
     print("| statements | in the space | processor s |")
