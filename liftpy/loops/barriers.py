@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from liftpy.ir.nat import var
 from liftpy.loops.bounds import link
 from liftpy.loops.tree import (
+    Assume,
     Barrier,
     Block,
     Fetch,
@@ -146,7 +147,7 @@ def touches_of(block: Block) -> tuple[list[Touch], int]:
                 case If(_, then, otherwise):
                     follow(then, loops)
                     follow(otherwise, loops)
-                case Fetch():
+                case Fetch() | Assume():
                     pass
                 case Barrier():
                     place += 1

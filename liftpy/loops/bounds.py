@@ -11,8 +11,9 @@ around the access hold there. The first of three ways that shows it is used:
 
 The proof does not depend on how the code was made: neither the views nor the passes have to be
 trusted. It says that what the code reads is in the memory, not that it is the right element: a
-guard also chooses between an element and a border. So the solver proves, too, that each end of a
-guard that views and unrolled loops left out always holds, or never (`guards`).
+guard also chooses between an element and a border. So it is proved, too, that each end of a guard
+that views and unrolled loops left out always holds, or never, and what the passes assume of the
+tests that they remove from a version of a loop (`guards`).
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ from liftpy.ir.constraint import Constraint, at_most, equal
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.types import INTEGERS
 from liftpy.loops.lower import LoopKernel
+from liftpy.loops.show import test_text
 from liftpy.loops.tree import (
+    Assume,
     Block,
     For,
     If,
     Let,
     Simple,
+    Statement,
     Store,
     statements_in,
 )
@@ -159,11 +163,36 @@ class ProvedAccess:
         return f"{what}: in 0..{memory.length - 1} by {self.way}"
 
 
+@dataclass(frozen=True, slots=True)
+class DecidedTest:
+    """A test that is not made at a place of the code, where it always or never holds.
+
+    With `like`, it has the outcome of that one, which is made instead.
+    """
+
+    test: RangeTest
+    holds: bool = True
+    like: RangeTest | None = None
+
+    @property
+    def rooms(self) -> tuple[Nat, ...]:
+        """Naturals which the claim says to be at least 0."""
+        if self.like is None:
+            return (self.test.room if self.holds else -1 - self.test.room,)
+        apart = self.test.room - self.like.room
+        return apart, -apart
+
+    def __str__(self) -> str:
+        if self.like is not None:
+            return f"{test_text(self.test)} wherever {test_text(self.like)}"
+        return f"{test_text(self.test)} {'always' if self.holds else 'never'} holds there"
+
+
 @dataclass(frozen=True)
 class ProvedGuard:
-    """An end of a guard that was left out; `fault` says why that is not proved, or is empty."""
+    """A guard that was left out; `fault` says why that is not proved, or is empty."""
 
-    decided: Decided
+    decided: Decided | DecidedTest
     fault: str = ""
 
     def __str__(self) -> str:
@@ -173,13 +202,37 @@ class ProvedGuard:
 
 
 def guards(code: LoopKernel) -> tuple[ProvedGuard, ...]:
-    """Every end of a guard that the views of a kernel left out, as the solver decides it.
+    """Every end of a guard that the views of a kernel left out, and every test that passes removed.
 
-    Ids and the counters of loops have the ranges of the code, not those that the views assumed.
+    Ids and the counters of loops have the ranges of the code, not those that the views assumed; a
+    test is decided where it was, by the loops and branches around it.
     """
     ranges = ranges_in(code)
     each = (replace(d, index=d.index.substitute(ranges)) for d in code.decided)
-    return tuple(map(guard_of, sorted(each, key=str)))
+    decided = tuple(sorted(each, key=str))
+    # One query for all of them is enough if they are right: most of its time is the solver's start.
+    left_out = map(ProvedGuard if all_right(decided) else guard_of, decided)
+    removed: dict[object, ProvedGuard] = {}
+    for s, place in places(code.block, CodePlace(code.indices)):
+        if isinstance(s, Assume):
+            for test in tests_of(s):
+                key = test, place.key
+                if key not in removed:
+                    removed[key] = removed_test(test, place)
+    return (*left_out, *removed.values())
+
+
+def tests_of(assumed: Assume) -> Iterator[DecidedTest]:
+    """What an assumption says of each of its tests."""
+    yield from (DecidedTest(test) for test in assumed.holding)
+    yield from (DecidedTest(test, holds=False) for test in assumed.failing)
+    yield from (DecidedTest(test, like=simple) for test, simple in assumed.same)
+
+
+def removed_test(test: DecidedTest, place: CodePlace) -> ProvedGuard:
+    """Whether a test may be left out at a place."""
+    _, fault = shown(test.rooms, place)
+    return ProvedGuard(test, fault)
 
 
 def ranges_in(code: LoopKernel) -> dict[str, Nat]:
@@ -193,10 +246,20 @@ def ranges_in(code: LoopKernel) -> dict[str, Nat]:
     return {name: var(name, low, high) for name, (low, high) in found.items()}
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 12)
+def all_right(claims: tuple[Decided, ...]) -> bool:
+    """Whether the solver finds no values of the counters at which a decision is wrong."""
+    return not claims or find_point((), [list(map(is_wrong, claims))]) is None
+
+
+def is_wrong(decided: Decided) -> Constraint:
+    """The condition that an end of a guard is not as decided."""
+    return at_most(decided.room + 1, 0)
+
+
 def guard_of(decided: Decided) -> ProvedGuard:
     """Whether an end of a guard may be left out for all values of the counters in their ranges."""
-    answer = find_point([at_most(decided.room + 1, 0)])
+    answer = find_point([is_wrong(decided)])
     if answer is None:
         return ProvedGuard(decided)
     return ProvedGuard(decided, counterexample(answer))
@@ -222,24 +285,30 @@ def bounds(code: LoopKernel) -> tuple[ProvedAccess, ...]:
     return tuple(found)
 
 
-def accesses(block: Block, place: CodePlace) -> Iterator[tuple[Cell, bool, CodePlace]]:
-    """The accesses of a block in order, each with whether it is a store, and its position."""
+def places(block: Block, place: CodePlace) -> Iterator[tuple[Statement, CodePlace]]:
+    """The statements of a block in order, each before those inside it, and its position."""
     for s in block:
+        yield s, place
         match s:
             case For(body=body):
                 if s.bound > (0 if isinstance(s.first, str) else s.first):
-                    yield from accesses(body, place.inside(s))
+                    yield from places(body, place.inside(s))
             case If(condition, then, otherwise):
-                yield from accesses(then, place.where(condition, holds=True))
-                yield from accesses(otherwise, place.where(condition, holds=False))
-            case Simple():
-                yield from loads(s.value, place)
-                if isinstance(s, Let):
-                    place = place.declaring(s.name, ends(s.value, place.ends))
-                if isinstance(s, Store) and s.cell.memory.space != "private":
-                    yield s.cell, True, place
+                yield from places(then, place.where(condition, holds=True))
+                yield from places(otherwise, place.where(condition, holds=False))
+            case Let(name, value):
+                place = place.declaring(name, ends(value, place.ends))
             case _:
                 pass
+
+
+def accesses(block: Block, start: CodePlace) -> Iterator[tuple[Cell, bool, CodePlace]]:
+    """The accesses of a block in order, each with whether it is a store, and its position."""
+    for s, place in places(block, start):
+        if isinstance(s, Simple):
+            yield from loads(s.value, place)
+        if isinstance(s, Store) and s.cell.memory.space != "private":
+            yield s.cell, True, place
 
 
 def loads(value: Value, place: CodePlace) -> Iterator[tuple[Cell, bool, CodePlace]]:
@@ -256,16 +325,22 @@ def loads(value: Value, place: CodePlace) -> Iterator[tuple[Cell, bool, CodePlac
 
 def bound_of(cell: Cell, place: CodePlace, *, store: bool) -> ProvedAccess:
     """Why an access is inside, or where it is not."""
-    unknown = {name: var(name, None) for name in cell.index.names() - place.ranges.keys()}
-    index = cell.index.substitute({**place.ranges, **unknown})
     last = cell.memory.length - cell.width
-    goals = [goal for goal in (index, last - index) if not is_natural(goal)]
+    return ProvedAccess(cell, store, *shown((cell.index, last - cell.index), place))
+
+
+def shown(naturals: Sequence[Nat], place: CodePlace) -> tuple[Way | None, str]:
+    """Why some indices are at least 0 at a place; or None, and where one of them is not."""
+    names = frozenset[str]().union(*(n.names() for n in naturals))
+    unknown = {name: var(name, None) for name in names - place.ranges.keys()}
+    ranged = (n.substitute({**place.ranges, **unknown}) for n in naturals)
+    goals = [goal for goal in ranged if not is_natural(goal)]
     if not goals:
-        return ProvedAccess(cell, store, "ranges")
+        return "ranges", ""
     rooms = [test.room.substitute(place.ranges) for test in place.holding]
     open_goals = [goal for goal in goals if not follows(goal, rooms)]
     if not open_goals:
-        return ProvedAccess(cell, store, "guard")
+        return "guard", ""
     for goal in open_goals:
         answer = find_point(
             [at_most(goal + 1, 0), *place.links, *(at_most(0, room) for room in rooms)],
@@ -275,8 +350,8 @@ def bound_of(cell: Cell, place: CodePlace, *, store: bool) -> ProvedAccess:
             ],
         )
         if answer is not None:
-            return ProvedAccess(cell, store, None, counterexample(answer))
-    return ProvedAccess(cell, store, "solver")
+            return None, counterexample(answer)
+    return "solver", ""
 
 
 def follows(goal: Nat, rooms: Sequence[Nat]) -> bool:

@@ -21,6 +21,7 @@ from liftpy.ir.nat import Nat
 from liftpy.loops.hoisting import is_constant
 from liftpy.loops.substitute import renamed
 from liftpy.loops.tree import (
+    Assume,
     Barrier,
     Block,
     Fetch,
@@ -118,6 +119,15 @@ class KnownVariables:
                 yield with_blocks(replace(s, condition=condition), self.block)
             case Fetch(cell):
                 yield Fetch(place_renamed(cell, self.spelled))
+            case Assume(holding, failing, same):
+                yield Assume(
+                    tuple(place_renamed(t, self.spelled) for t in holding),
+                    tuple(place_renamed(t, self.spelled) for t in failing),
+                    tuple(
+                        (place_renamed(t, self.spelled), place_renamed(simple, self.spelled))
+                        for t, simple in same
+                    ),
+                )
             case Barrier():
                 yield s
                 self.forget()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
+    Assume,
     Barrier,
     Block,
     Fetch,
@@ -77,6 +78,8 @@ def lines_of(block: Block, pad: str) -> Iterator[str]:
                 yield f"{pad}{show(cell)} ={how} {show(value)}"
             case Fetch(cell):
                 yield f"{pad}fetch {show(cell)}"
+            case Assume():
+                yield from (f"{pad}assume {text}" for text in assumed_texts(s))
             case Barrier(memory, witness):
                 yield f"{pad}barrier for {memory}: {witness}" if memory else f"{pad}barrier"
             case For(counter, first, bound, step, body, ahead):
@@ -90,6 +93,13 @@ def lines_of(block: Block, pad: str) -> Iterator[str]:
                 if otherwise:
                     yield f"{pad}else"
                     yield from lines_of(otherwise, pad + INDENT)
+
+
+def assumed_texts(s: Assume) -> Iterator[str]:
+    """What is assumed of each test."""
+    yield from map(test_text, s.holding)
+    yield from (f"not {test_text(test)}" for test in s.failing)
+    yield from (f"{test_text(test)} like {test_text(simple)}" for test, simple in s.same)
 
 
 def typed(value: Value) -> str:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from liftpy.loops.merge_stores import strongest
 from liftpy.loops.silent import Tests, of_all
 from liftpy.loops.tree import (
+    Assume,
     Barrier,
     Block,
     Fetch,
@@ -127,7 +128,7 @@ def _silent(block: Block) -> Tests | None:
     found: Tests | None = None
     for s in block:
         match s:
-            case Let() | Fetch():
+            case Let() | Fetch() | Assume():
                 continue
             case Store(silent=silent):
                 here: Tests | None = dict.fromkeys(silent)

@@ -102,6 +102,20 @@ class Fetch:
     cell: Cell
 
 
+@dataclass(frozen=True, slots=True)
+class Assume:
+    """Tests whose outcome is the same whenever the code comes here, so that it does not make them.
+
+    A pass puts it before each statement from which it removes tests: those that hold, those that
+    fail, and those that are the `same` as simpler ones. It is no code: `loops/bounds.py` proves it
+    for the kernel as printed.
+    """
+
+    holding: tuple[RangeTest, ...] = ()
+    failing: tuple[RangeTest, ...] = ()
+    same: tuple[tuple[RangeTest, RangeTest], ...] = ()
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Barrier:
     """All work-items of the group wait for each other; local `memory` makes it necessary."""
@@ -152,18 +166,35 @@ class If:
     otherwise: Block = Block()
 
 
-Statement: TypeAlias = Let | Store | Fetch | Barrier | For | If
+Code: TypeAlias = Let | Store | Fetch | Barrier | For | If
+Statement: TypeAlias = Code | Assume
 
 
-def statements_in(block: Block) -> Iterator[Statement]:
-    """The statements of a block, each before those inside it."""
+def statements_in(block: Block) -> Iterator[Code]:
+    """The statements of a block that are code, each before those inside it."""
     for s in block:
-        yield s
+        if not isinstance(s, Assume):
+            yield s
         if isinstance(s, For):
             yield from statements_in(s.body)
         elif isinstance(s, If):
             yield from statements_in(s.then)
             yield from statements_in(s.otherwise)
+
+
+def is_idle(block: Block) -> bool:
+    """Whether a block does nothing; it may contain assumptions."""
+    for s in block:
+        match s:
+            case Assume():
+                continue
+            case For(body=body) if is_idle(body):
+                continue
+            case If(_, then, otherwise) if is_idle(then) and is_idle(otherwise):
+                continue
+            case _:
+                return False
+    return True
 
 
 def is_collective(block: Block) -> bool:

@@ -34,6 +34,7 @@ from dataclasses import dataclass, field, replace
 from liftpy.loops.merge_stores import decided_by
 from liftpy.loops.terms import at_all, turning_point
 from liftpy.loops.tree import (
+    Assume,
     Block,
     For,
     If,
@@ -54,6 +55,7 @@ from liftpy.loops.values import (
     Select,
     Value,
     rebuilt,
+    values_in,
 )
 
 
@@ -190,6 +192,17 @@ def tests_in(block: Block) -> Iterator[RangeTest]:
         yield from s.tests if isinstance(s, Simple) else decided_by(s)
 
 
+def own_tests(s: Statement) -> Iterator[RangeTest]:
+    """The tests that a statement makes, without those of statements inside it."""
+    if isinstance(s, Store):
+        yield from s.silent
+    if isinstance(s, Simple) and s.is_guarded:
+        selects = (v for value in s.values for v in values_in(value) if isinstance(v, Select))
+        yield from (test for select in selects for test in select.condition.tests)
+    elif isinstance(s, If):
+        yield from decided_by(s)
+
+
 @dataclass(frozen=True)
 class Given:
     """Code where some tests hold and others fail, and where others are the same as simpler ones."""
@@ -203,7 +216,9 @@ class Given:
         return block.each(self.statement)
 
     def statement(self, s: Statement) -> Iterator[Statement]:
-        """The replacement of a statement there."""
+        """The replacement of a statement there, after what is assumed of its tests."""
+        if assumed := self.assumed_of(s):
+            yield assumed
         match s:
             case Store(_, value, silent) if silent or s.is_guarded:
                 if self.failing.isdisjoint(silent):
@@ -217,6 +232,14 @@ class Given:
                 yield If(All(self.left(tests)), self.block(then), self.block(otherwise))
             case _:
                 yield with_blocks(s, self.block)
+
+    def assumed_of(self, s: Statement) -> Assume | None:
+        """What is known of the tests that a statement itself makes; None if that is nothing."""
+        own = dict.fromkeys(own_tests(s))
+        holding = tuple(t for t in own if t in self.holding)
+        failing = tuple(t for t in own if t in self.failing)
+        same = tuple((t, self.instead[t]) for t in own if t in self.instead)
+        return Assume(holding, failing, same) if holding or failing or same else None
 
     def value(self, value: Value) -> Value:
         """An expression there."""

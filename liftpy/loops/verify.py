@@ -27,6 +27,7 @@ from liftpy.ir.types import BOOL, F32, FLOATS, I8, SCALARS, STORAGE, U8
 from liftpy.loops.bounds import Ends, ends
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
+    Assume,
     Barrier,
     Block,
     Fetch,
@@ -136,6 +137,9 @@ def _of_block(block: Block, scope: KernelPoint) -> Iterator[str]:
                 yield from _of_index(cell.index, scope)
                 if cell.memory.space != "global":
                     yield f"a hint to fetch {cell.memory.name}, which is not in global memory"
+            case Assume():
+                for test in (*s.holding, *s.failing, *(t for pair in s.same for t in pair)):
+                    yield from _of_index(test.index, scope)
             case Barrier():
                 if not scope.uniform:
                     yield f"a barrier for {s.memory} that not every work-item reaches"

@@ -13,15 +13,17 @@ from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import F32, FLOATS, SCALAR_BYTES
 from liftpy.kernels.launch import LOCAL_ALIGNMENT
 from liftpy.loops.tree import (
+    Assume,
     Barrier,
     Block,
+    Code,
     Fetch,
     For,
     If,
     Let,
     Simple,
-    Statement,
     Store,
+    is_idle,
     statements_in,
 )
 from liftpy.loops.unswitch import tests_in
@@ -104,7 +106,8 @@ class Printer:
         """The statements of a block."""
         pad = INDENT * indent
         lines: list[str] = []
-        for s in self.splatted(block.statements):
+        code = tuple(s for s in block if not isinstance(s, Assume))
+        for s in self.splatted(code):
             match s:
                 case Let(name, value):
                     kind = vector_type(value.type.name, value.width)
@@ -116,6 +119,8 @@ class Printer:
                     lines.append(f"{pad}fetch_{element_c(cell.memory.scalar)}(&{place});")
                 case Barrier(memory, witness):
                     lines.append(f"{pad}barrier(CLK_LOCAL_MEM_FENCE); // {memory}: {witness}")
+                case For() | If() if is_idle(Block((s,))):
+                    pass
                 case For(counter, first, bound, step, body):
                     if has_known_guards(s) or is_copy(s):
                         lines.append(f"{pad}#pragma unroll")
@@ -134,7 +139,7 @@ class Printer:
                     lines.append(f"{pad}}}")
         return lines
 
-    def splatted(self, statements: Sequence[Statement]) -> Iterator[Statement]:
+    def splatted(self, statements: Sequence[Code]) -> Iterator[Code]:
         """Statements; equal constants for each lane of a vector register become one statement."""
         k = 0
         while k < len(statements):
@@ -300,7 +305,7 @@ def copies(s: For) -> int:
                 each += 1
             case For() if inner := copies(part):
                 each += inner
-            case Let():
+            case Let() | Assume():
                 pass
             case _:
                 return 0

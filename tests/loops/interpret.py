@@ -8,7 +8,7 @@ buffer that two work-items store to. What nobody writes of a result is NaN, or t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -19,7 +19,9 @@ from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import INTEGERS
 from liftpy.loops.lower import LoopKernel
+from liftpy.loops.show import test_text
 from liftpy.loops.tree import (
+    Assume,
     Barrier,
     Block,
     Fetch,
@@ -65,8 +67,8 @@ def interpret(
     """The buffers that a kernel writes, by name; `given` has those that it reads.
 
     InternalError for an access outside of a memory, a read of what is not written, an element with
-    two writers, or a fold of a subgroup that some of its work-items do not reach. A subgroup has
-    work-items that are not adjacent, because a device may choose any.
+    two writers, a wrong assumption, or a fold of a subgroup that some of its work-items do not
+    reach. A subgroup has work-items that are not adjacent, because a device may choose any.
 
     >>> from liftpy.pipeline import compile_program
     >>> from liftpy.primitives.dialects import LoweredProgram
@@ -173,8 +175,20 @@ class Machine:
                         self.at[counter] = start
                         self.block(body, some)
                         start = start + step
+                case Assume(holding, failing, same):
+                    self.assume(((t, self.test(t)) for t in holding), "holds", who)
+                    self.assume(((t, ~self.test(t)) for t in failing), "fails", who)
+                    alike = ((t, self.test(t) == self.test(other)) for t, other in same)
+                    self.assume(alike, "is like a simpler one", who)
                 case Barrier() | Fetch():
                     pass
+
+    def assume(self, claims: Iterable[tuple[RangeTest, Array]], what: str, who: Array) -> None:
+        """Refuses a claim about a test that is false for one of those who come by."""
+        for test, true in claims:
+            if (who & ~true).any():
+                message = f"assumes that {test_text(test)} {what}, which it does not"
+                raise InternalError(f"kernel {self.code.name} {message}")
 
     def condition(self, condition: Condition) -> Array:
         """Who a condition holds for."""

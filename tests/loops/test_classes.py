@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from benchmarks.winograd_claims import CLASSES, overhangs, tiles_kernel, versions
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32
+from liftpy.loops import classes
+from liftpy.loops.bounds import guards
 from liftpy.loops.classes import of_block, size_of
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.merge_stores import merge_stores
@@ -102,6 +105,24 @@ def test_a_kernel_has_a_version_for_each_class_and_keeps_its_values(name: str) -
     assert versions_in(after.block) == versions
     left = {name for test in guards_of_values(after) for name in test.index.names()}
     assert left.isdisjoint(code.ids)  # only the loops of a fold decide what is left
+
+
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [("a stencil of three rows", -1), ("tiles in a loop", -1), ("tiles in a loop", 1)],
+)
+def test_a_class_that_begins_at_a_wrong_place_is_found(
+    name: str, by: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = classes.mixed
+
+    def wrong(*given: Any) -> tuple[int, int] | None:
+        found = right(*given)
+        return found and (found[0] + by, found[1] + by)
+
+    monkeypatch.setattr(classes, "mixed", wrong)
+    program = lowered(f"def p(xss: [7][9]f32) = {PROGRAMS[name][0]}")
+    assert any(g.fault for code in compile_program(program).optimized for g in guards(code))
 
 
 def versions_in(block: Block) -> int:

@@ -11,13 +11,18 @@ import numpy as np
 import pytest
 
 from liftpy.constraints.device import Device
+from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat, greatest, least, nat, var
 from liftpy.ir.types import I32
 from liftpy.language.text.program import parse
+from liftpy.loops import unswitch
+from liftpy.loops.bounds import DecidedTest, guards
 from liftpy.loops.merge_stores import merge_stores
+from liftpy.loops.show import show_kernel
 from liftpy.loops.silent_stores import without_silent_stores
 from liftpy.loops.terms import in_a_row, where_fails
 from liftpy.loops.tree import (
+    Assume,
     Block,
     For,
     If,
@@ -39,6 +44,8 @@ from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
 from liftpy.views.terms import Memory
 from tests.compile.test_programs import agree, run_lowered
+from tests.draws import unproved
+from tests.loops.interpreted import interpreted
 from tests.lowered import lowered
 
 XS, XSS = "xs: [13]f32", "xss: [5][16]f32"
@@ -85,6 +92,39 @@ PROGRAMS = {
            |> slide(3, 1) |> mapLcl(0, w => {FOLD}))""",
     ),
 }
+
+
+#: The programs whose guards stay in all versions.
+ALIKE = "the counter in two places", "one that turns back", "local memory"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_tests_that_versions_leave_out_are_proved(name: str) -> None:
+    params, body = PROGRAMS[name]
+    made = compile_program(lowered(f"def p({params}) = {body}")).optimized
+    assert unproved(made) == []
+    left_out = [g for code in made for g in guards(code) if isinstance(g.decided, DecidedTest)]
+    assert bool(left_out) == any("assume" in show_kernel(code) for code in made)
+    assert left_out or name in ALIKE
+
+
+@pytest.mark.parametrize("by", [1, -1])
+def test_a_loop_that_is_split_at_a_wrong_iteration_is_found(
+    by: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = unswitch.turning_point
+
+    def wrong(test: RangeTest, counter: str) -> tuple[int, bool] | None:
+        found = right(test, counter)
+        return found and (found[0] + by, found[1])
+
+    monkeypatch.setattr(unswitch, "turning_point", wrong)
+    params, body = PROGRAMS["the counter alone"]
+    made = compile_program(lowered(f"def p({params}) = {body}"))
+    assert any(isinstance(g.decided, DecidedTest) and g.fault for g in guards(*made.optimized))
+    xss = np.arange(80, dtype=np.float32).reshape(5, 16)
+    with pytest.raises(InternalError, match=r"assumes that .*, which it does not"):
+        interpreted(made, made.optimized, {"xss": xss})
 
 
 @pytest.mark.covering(2)
@@ -152,6 +192,10 @@ def value(
             case Store(_, held, silent):
                 if holds(All(silent), at):
                     trace.append(f"{sorted(at.items())} {number(held)}")
+            case Assume(holding, failing, same):
+                assert all(holds(All((t,)), at) for t in holding)
+                assert not any(holds(All((t,)), at) for t in failing)
+                assert all(holds(All((t,)), at) == holds(All((other,)), at) for t, other in same)
             case _:
                 raise AssertionError(s)
     return trace
