@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from liftpy.constraints.device import Device, check_extensions
@@ -169,10 +169,17 @@ class Collected:
 
 def undecided(asked: Iterable[Asked], ranges: Mapping[str, Nat]) -> Iterator[Asked]:
     """The conditions that are not shown to hold, over variables with their ranges."""
+    known = tuple(ranges.items())
     for constraint, who in asked:
-        ranged = constraint.substitute(ranges)
-        if ranged.known() is not True:
+        if (ranged := in_ranges(constraint, known)) is not None:
             yield ranged, who
+
+
+@lru_cache(maxsize=1 << 14)
+def in_ranges(constraint: Constraint, ranges: tuple[tuple[str, Nat], ...]) -> Constraint | None:
+    """The condition over variables with these ranges; None if it is shown to hold."""
+    ranged = constraint.substitute(dict(ranges))
+    return None if ranged.known() is True else ranged
 
 
 def asked_by_primitives(program: Program, ranges: Mapping[str, Nat]) -> Iterator[Asked]:

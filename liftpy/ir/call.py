@@ -6,11 +6,13 @@ function; substitution builds calls.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
 from liftpy.ir.equality import NESTED, compared
 from liftpy.ir.expr import Expr, Param, Tuple, union
 from liftpy.ir.function import Function, Lambda, check_arguments
+from liftpy.ir.interning import keep, known
 from liftpy.ir.primitive import Primitive, function_of
 from liftpy.ir.provided import TRACE
 from liftpy.ir.types import Type
@@ -31,6 +33,12 @@ class FunCall(Expr):
     parts: tuple[Expr, ...] = field(init=False, compare=False, repr=False)
     hashed: int = field(init=False, compare=False, repr=False)
 
+    @classmethod
+    def identity(cls, fun: Function, args: tuple[Expr, ...]) -> Hashable:
+        function = function_of(fun)
+        own = () if function is None else (id(function.body), *map(id, function.params))
+        return cls, fun.__class__, fun, *map(id, args), *own
+
     def __post_init__(self) -> None:
         self._complete(self.fun.result(*(a.type for a in self.args)))
 
@@ -40,7 +48,7 @@ class FunCall(Expr):
         function = function_of(fun)
         free, own = union(args), fun.free
         # A lowered primitive has the fields of the one that it lowers, and should hash differently.
-        self.__dict__.update(
+        vars(self).update(
             type=t,
             parts=args if function is None else (*args, function.body),
             free=free | own if own else free,
@@ -62,10 +70,13 @@ class FunCall(Expr):
         """As `with_parts`; None if the types of the parts differ."""
         if not (all(map(same_type, args, self.args)) and same_signature(fun, self.fun)):
             return None
+        key = FunCall.identity(fun, args)
+        if (found := known(key)) is not None:
+            return found
         new = object.__new__(FunCall)
-        new.__dict__.update(fun=fun, args=args)
+        vars(new).update(fun=fun, args=args)
         new._complete(self.type)
-        return new
+        return keep(key, new)
 
     def __hash__(self) -> int:
         if TRACE.get() is not None:

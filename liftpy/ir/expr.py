@@ -12,20 +12,22 @@ names of bound variables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from liftpy.ir.equality import NESTED, compared, exactly
+from liftpy.ir.interning import Interned
 from liftpy.ir.provided import TRACE
+from liftpy.ir.scalars import exact
 from liftpy.ir.types import TupleType, Type
 from liftpy.source.caller import refusal
 
 NO_PARAMS: frozenset[Param] = frozenset()
 
 
-class Expr:
+class Expr(metaclass=Interned):
     """A typed expression. `free` is the set of its free variables.
 
     >>> import liftpy as lp
@@ -207,6 +209,10 @@ class Param(Expr):
     free: frozenset[Param] = field(init=False, compare=False, repr=False)
     hashed: int = field(init=False, compare=False, repr=False)
 
+    @classmethod
+    def identity(cls, name: str, type: Type, parts: tuple[str, ...] = ()) -> Hashable:  # noqa: A002
+        return cls, name, interned(type), parts
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", interned(self.type))
         object.__setattr__(self, "hashed", hash((self.name, self.type)))
@@ -228,6 +234,10 @@ class Literal(Expr):
     type: Type
     free: frozenset[Param] = field(init=False, compare=False, repr=False, default=NO_PARAMS)
 
+    @classmethod
+    def identity(cls, value: float, type: Type) -> Hashable:  # noqa: A002
+        return cls, value.__class__, exact(value), type
+
 
 @compared
 @dataclass(frozen=True)
@@ -238,6 +248,10 @@ class Tuple(Expr):
     type: Type = field(init=False, compare=False, repr=False)
     free: frozenset[Param] = field(init=False, compare=False, repr=False)
     hashed: int = field(init=False, compare=False, repr=False)
+
+    @classmethod
+    def identity(cls, elements: tuple[Expr, ...]) -> Hashable:
+        return cls, *map(id, elements)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", TupleType(tuple(e.type for e in self.elements)))

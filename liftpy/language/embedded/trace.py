@@ -14,6 +14,7 @@ from dataclasses import FrozenInstanceError, dataclass, field
 from liftpy.errors import LiftError, TypeRefused
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
+from liftpy.ir.interning import apart
 from liftpy.ir.provided import TRACE
 from liftpy.language.embedded.misuse import misuse
 from liftpy.language.extent import limited
@@ -59,7 +60,8 @@ def traced() -> Generator[tuple[Trace, bool]]:
     trace = Trace()
     token = TRACE.set(trace)
     try:
-        yield trace, True
+        with apart():
+            yield trace, True
     except LiftError as error:
         locate(error, raised_at(error.__traceback__))
         raise

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from liftpy.errors import InternalError, LiftError, SyntaxRefused
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.function import Lambda, Law, UserFun
+from liftpy.ir.interning import apart
 from liftpy.ir.nat import var
 from liftpy.ir.program import Program
 from liftpy.ir.storing import with_storage
@@ -37,15 +38,17 @@ def parse(text: str) -> Program:
     Raises SyntaxRefused, UnknownName or TypeRefused with the place of the error.
     """
     source = Source(text)
-    return ProgramElaborator(source).program(parse_program(source))
+    with apart():
+        return ProgramElaborator(source).program(parse_program(source))
 
 
 def parse_expression(text: str, params: Iterable[Param] = (), sizes: Iterable[str] = ()) -> Expr:
     """The expression that a text denotes, with the free variables `params` and sizes `sizes`."""
     source = Source(text)
     elaborator = Elaborator(source, {name: var(name) for name in sizes})
-    body = elaborator.value(parse_expr(source), {p.name: (p,) for p in params})
-    return elaborator.closed(body)
+    with apart():
+        body = elaborator.value(parse_expr(source), {p.name: (p,) for p in params})
+        return elaborator.closed(body)
 
 
 def show(program: Program, *, canonical: bool = False, width: int | None = WIDTH) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import TypeAlias
 
 from liftpy.errors import RuleRefused, TypeRefused
+from liftpy.ir.by_identity import by_identity
 from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint, Divides
 from liftpy.ir.expr import Expr
@@ -43,11 +46,27 @@ def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatL
     word = left.fun if isinstance(left, FunCall) and isinstance(left.fun, Primitive) else None
     arguments = left.args if isinstance(left, FunCall) else ()
     elsewhere = Failure(known.name, "" if word is None else matching.missing(word))
+    applied = results_of(known, tuple(sorted(given.items())), tuple(sorted(paths.items())))
 
     def run(expr: Expr) -> Result:
         # Every rule is tried at every part, and nearly all fail on the outermost primitive.
         if word is not None and not matching.calls(expr, word, arguments):
             return elsewhere
+        return applied(expr)
+
+    return run
+
+
+Hints: TypeAlias = tuple[tuple[str, Path], ...]
+
+
+@lru_cache(maxsize=1 << 10)
+def results_of(known: Rule, tuned: tuple[tuple[str, Nat], ...], hints: Hints) -> Strategy:
+    """The results of a rule, kept for expressions that occur again in other derivations."""
+    given, paths = dict(tuned), dict(hints)
+
+    @by_identity(1 << 10)
+    def run(expr: Expr) -> Result:
         found = matching.match(known, expr, dict(given), paths)
         if isinstance(found, str):
             return Failure(known.name, found)
@@ -60,14 +79,7 @@ def rule(law: Rule | str, hints: Mapping[str, Path] | None = None, **sizes: NatL
                 open_conditions.append(condition)
         new = instantiate(known.right, found)
         check_type(known, expr, new)
-        step = Step(
-            known.name,
-            (),
-            tuple(sorted(given.items())),
-            tuple(sorted(paths.items())),
-            tuple(open_conditions),
-        )
-        return Success(new, (step,))
+        return Success(new, (Step(known.name, (), tuned, hints, tuple(open_conditions)),))
 
     return run
 
