@@ -50,6 +50,7 @@ from liftpy.loops.values import (
     SubgroupReduce,
     SubgroupsReduce,
     VectorSlice,
+    every_second,
     is_in_texels,
 )
 from liftpy.loops.values import (
@@ -270,8 +271,11 @@ class Reading:
             return self.loaded(Load(term.memory, first, term.snapshot), width)
         row = self.row(term, (), lane, width) if term.stable else None
         if row is None:
-            lanes = (self.scalar(self.substitution.term(term, lane, k)) for k in range(width))
-            return Pack(tuple(lanes))
+            lanes = [self.substitution.term(term, lane, k) for k in range(width)]
+            cells = tuple(self.cell(one, 1) for one in lanes if isinstance(one, Load))
+            if term.stable and cells and every_second(cells):  # one shuffle, not many variables
+                return self.named((term, width), lambda: Pack(cells))
+            return Pack(tuple(map(self.scalar, lanes)))
         return self.named((term, width), lambda: Select(*row, self.lanes_behind(term, lane, width)))
 
     def row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from liftpy.ir.nat import Extreme, Nat, Remainder, Var, atom, nat, product, var
+from liftpy.ir.nat import Extreme, Nat, Quotient, Remainder, Var, atom, nat, product, var
 from liftpy.ir.polynomial import Atom
 from liftpy.loops.values import (
     All,
@@ -74,12 +74,56 @@ def tests_of(inside: Inside) -> tuple[RangeTest, ...]:
 
 
 def at_all(test: RangeTest, name: str, low: int, high: int) -> RangeTest | None:
-    """The test that this one holds for all values of a variable; None if no end decides that."""
+    """A test that holds only if this one holds for all values of a variable; None if none is known.
+
+    It is this one at an end of the variable, or with each digit of the variable, such as `i % 3`,
+    at an end of its own.
+    """
     first, last = (test.index.substitute({name: k}) for k in (low, high))
     rise = test.index.substitute({name: low + 1}) - first
     if rise.constant is None or test.index != first + rise * (var(name, low, high) - low):
-        return None
+        least = least_room(test.room, name, low, high)
+        if least is None:
+            return None
+        return RangeTest(least if test.bound is None else test.bound - 1 - least, test.bound)
     return RangeTest(first if (rise.constant >= 0) == (test.bound is None) else last, test.bound)
+
+
+def least_room(room: Nat, name: str, low: int, high: int) -> Nat | None:
+    """A lower bound of a room over the values of a variable that occurs in digits; None if unknown.
+
+    It is attained if the digits take their ends together, as those of a window's two axes do.
+    """
+    total = nat(0)
+    for monomial, coefficient in room.terms.items():
+        match [a for a, _ in monomial if name in a.names]:
+            case []:
+                total = total + Nat({monomial: coefficient})
+            case [digit] if monomial == ((digit, 1),):
+                ends = ends_of_digit(digit, name, low, high)
+                if ends is None:
+                    return None
+                total = total + coefficient * ends[coefficient < 0]
+            case _:
+                return None
+    return total
+
+
+def ends_of_digit(a: Atom, name: str, low: int, high: int) -> tuple[int, int] | None:
+    """The least and the greatest value of a variable, or of one of its digits; None for others."""
+    if isinstance(a, Var):
+        return low, high
+    if not isinstance(a, Remainder | Quotient):
+        return None
+    number, divisor = a.parts()
+    match [*number.terms.items()], divisor.constant:
+        case [(((Var(name=found), 1),), 1)], int(d) if found == name:
+            pass
+        case _:
+            return None
+    if isinstance(a, Quotient):
+        return low // d, high // d
+    return (low % d, high % d) if low // d == high // d else (0, d - 1)
 
 
 def in_all_lanes(tests: Iterable[RangeTest], lane: str, width: int) -> dict[RangeTest, None] | None:

@@ -144,6 +144,27 @@ class Pack:
         return len(self.parts)
 
 
+LEAST_SHUFFLED = 4
+"""The fewest elements that are taken from longer vectors."""
+
+
+def every_second(lanes: tuple[Value, ...]) -> tuple[Cell, Cell] | None:
+    """Two vectors with lanes that are two elements apart, at the even and at the odd places.
+
+    The second one begins one element before the middle lane, so both lie between the first and the
+    last lane. None for other lanes, and for memory that is written.
+    """
+    first, width = lanes[0], len(lanes)
+    if width < LEAST_SHUFFLED or not isinstance(first, Cell):
+        return None
+    memory, index = first.memory, first.index
+    if memory.space != "global" or memory.writable:
+        return None
+    if any(lane != Cell(memory, index + 2 * k) for k, lane in enumerate(lanes)):
+        return None
+    return Cell(memory, index, width), Cell(memory, index + width - 1, width)
+
+
 @dataclass(frozen=True, slots=True)
 class Dot:
     """The sum of the products of the lanes of two vectors: of f32, or of 8-bit integers in i32."""

@@ -30,7 +30,7 @@ from liftpy.networks.budget import NextOperation, State, chosen
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.sharing import sharing
 from liftpy.opencl.devices import find_device
-from liftpy.semantics.counting import operations
+from liftpy.primitives.counting import operations
 
 LEAST = 20.0
 """The shortest time limit in seconds of the first turn of a program, if as much time is left."""

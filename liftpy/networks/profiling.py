@@ -14,7 +14,7 @@ from liftpy.networks.layout import Layout, blocks_of, constant_items
 from liftpy.networks.running import Times
 from liftpy.opencl.clock import Clock
 from liftpy.opencl.kernel import Module
-from liftpy.semantics.counting import operations
+from liftpy.primitives.counting import operations
 from liftpy.traffic.machine import hardware_of
 
 

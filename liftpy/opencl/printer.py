@@ -46,6 +46,7 @@ from liftpy.loops.values import (
     SubgroupsReduce,
     Value,
     VectorSlice,
+    every_second,
     values_in,
 )
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vector_type
@@ -208,7 +209,7 @@ class Printer:
             case Splat(inner, width):
                 return self.splat(inner, width)
             case Pack(lanes):
-                return CallC(f"({vector_type(value.type.name, len(lanes))})", self.each(lanes))
+                return CallC(f"({vector_type(value.type.name, len(lanes))})", self.lanes(lanes))
             case Dot((left, right)):
                 whole = "" if value.type == F32 else f"_{left.type}_{right.type}"
                 return CallC(f"dot{whole}", self.each(value.parts))
@@ -223,6 +224,14 @@ class Printer:
     def each(self, values: tuple[Value, ...]) -> tuple[C, ...]:
         """Expressions as C."""
         return tuple(map(self.c, values))
+
+    def lanes(self, lanes: tuple[Value, ...]) -> tuple[C, ...]:
+        """The lanes of a vector, or its halves: two loads and a shuffle are faster than inserts."""
+        halves = every_second(lanes)
+        if halves is None or is_split(halves[0].memory.scalar):
+            return self.each(lanes)
+        low, high = (text_of(self.cell(half)) for half in halves)
+        return Text(f"{low}.even"), Text(f"{high}.odd")
 
     def cell(self, cell: Cell) -> C:
         """The contents of a memory cell."""

@@ -7,15 +7,18 @@ into a `let` at the beginning of the program, by rules.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from liftpy.errors import InternalError
 from liftpy.ir.call import FunCall, fresh, substitute
+from liftpy.ir.constraint import at_most
 from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda
+from liftpy.ir.nat import ZERO
 from liftpy.ir.primitive import Primitive, function_of
-from liftpy.ir.types import ArrayType, TupleType
+from liftpy.ir.program import Program
+from liftpy.ir.types import ArrayType, TupleType, size_bytes
 from liftpy.ir.walk import Path, at, bound_names, children, top_down
 from liftpy.primitives import AnyIterate
 from liftpy.primitives.work import computes
@@ -53,8 +56,9 @@ class Cut:
     """A value of a program that may be stored: its name, variable and expression.
 
     An optional cut has one reader, which may compute it (`fused`), or whose kernel may make it a
-    block at a time (`held`). Folds of no parameter are not optional: the prepare phase makes them,
-    and a reader would fold again at each reading.
+    block at a time (`held`). Two kinds of values are not optional, because the prepare phase makes
+    them: folds of no parameter, which a reader would fold again at each reading, and values that
+    take no more memory than the constants of which they are made.
     """
 
     name: str
@@ -209,15 +213,20 @@ def is_unambiguous(name: str) -> bool:
     return name.isidentifier() and name != RESULT and name not in SETTINGS
 
 
-def cuts_of(form: Expr, given: Iterable[str], own: set[str]) -> list[Cut]:
+def cuts_of(form: Expr, program: Program, own: set[str]) -> list[Cut]:
     """The cuts of a form made by `all_cut`; `own` has the names that the user chose."""
+    given = {p.name for p in program.params}
     taken = {*given, *own, RESULT, *(parameter(let).name for let in lets(form))}
     found: list[Cut] = []
     fixed: set[Param] = set()  # the values of no parameter
+    constants = {p for p in program.params if p.name in program.constants}
     for let in lets(form):
-        param = parameter(let)
-        if let.args[0].free <= fixed:
+        param, value = parameter(let), let.args[0]
+        if value.free <= fixed:
             fixed.add(param)
+        small = bool(value.free) and value.free <= constants and is_no_larger(value)
+        if value.free and value.free <= constants | fixed:
+            constants.add(param)
         name = param.name
         known = name in own and all(cut.name != name for cut in found)
         if not known or not is_unambiguous(name):
@@ -225,7 +234,14 @@ def cuts_of(form: Expr, given: Iterable[str], own: set[str]) -> list[Cut]:
             taken.add(name)
         readers = list(uses(at(let, (1,)), param))
         tuples = isinstance(param.type, TupleType)
-        again = param in fixed and has_fold_in(let.args[0])
-        optional = len(readers) == 1 and not readers[0][1] and not tuples and not again
-        found.append(Cut(name, param, let.args[0], optional))
+        again = param in fixed and has_fold_in(value)
+        once = len(readers) == 1 and not readers[0][1]
+        optional = once and not (tuples or again or small)
+        found.append(Cut(name, param, value, optional))
     return found
+
+
+def is_no_larger(value: Expr) -> bool:
+    """Whether a value takes no more memory than the variables of which it is made."""
+    read = sum((size_bytes(p.type) for p in value.free), ZERO)
+    return at_most(size_bytes(value.type), read).known() is True

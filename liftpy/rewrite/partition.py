@@ -23,6 +23,7 @@ from liftpy.ir.types import ArrayType, VectorType
 from liftpy.ir.walk import Path, at, bound_names, every_part
 from liftpy.language.text.program import show
 from liftpy.primitives import Map
+from liftpy.primitives.counting import operations
 from liftpy.rewrite.bank import USUAL, Bank, points_in
 from liftpy.rewrite.by_tiles import by_tiles
 from liftpy.rewrite.cuts import (
@@ -77,6 +78,9 @@ With more, a partition differs from the default in at most one cut. The default 
 its reader reads it element by element.
 """
 
+MOST_ONCE = 1 << 24
+"""The most operations of a value of constants that only `plain` makes: some milliseconds, once."""
+
 MOST_HELD = 3
 """The most cuts for which every set of held ones is offered; with more, one cut or all of them."""
 
@@ -108,10 +112,10 @@ class Stage:
 
         In a form by F(m, r), only `small` makes a stage of straight-line code, and `plain` makes
         only stages that `direct` does not fit: a program has many such stages. The time of a
-        prepared copy does not count, nor that of a value of no parameter, so these have no other
-        family than `plain`.
+        prepared copy does not count, nor that of other values of constants with few operations, so
+        these have no other family than `plain`.
         """
-        if self.prepared_copy or (self.runs_once and not self.program.params):
+        if self.prepared_copy or self.is_prepared_soon:
             return family == PLAIN.name
         if self.holds or family == BLOCKED.name:
             return self.holds and family == BLOCKED.name
@@ -120,6 +124,13 @@ class Stage:
         if is_straight(self.program.body.body):
             return family == SMALL.name
         return family != PLAIN.name or not self.is_direct
+
+    @cached_property
+    def is_prepared_soon(self) -> bool:
+        """Whether the prepare phase makes the stage in few operations, in any family."""
+        if not self.runs_once or WINOGRAD in dict(self.within):
+            return False
+        return operations(replace(self.program, constants=frozenset())) <= MOST_ONCE
 
     @cached_property
     def is_direct(self) -> bool:
@@ -284,7 +295,7 @@ def cuts_in(program: Program, form: Success) -> tuple[Success, list[Cut]]:
     """A form of a program, which has all cuts, with variables that differ, and its cuts."""
     form = replace(form, expr=unshadowed(form.expr, frozenset(p.name for p in program.params)))
     own = bound_names(program.body.body) | {*NAMED, *PARTS}
-    return form, cuts_of(form.expr, (p.name for p in program.params), own)
+    return form, cuts_of(form.expr, program, own)
 
 
 def cut_in_stages(

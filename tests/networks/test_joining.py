@@ -213,7 +213,7 @@ def test_two_normalizations_become_part_of_the_weights():
     (operation,) = network
     assert network.check(inputs_of(network)).passed
     (made, *_) = direct(operation.program)
-    assert [s.name for s in made.stages] == ["factors1", "starts1", "result"]
+    assert [s.name for s in made.stages] == ["factors", "starts", "factors1", "starts1", "result"]
 
 
 @pytest.mark.parametrize("operator", ["Add", "Mul"])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from liftpy.constraints.device import Device
+from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_program
+from liftpy.semantics.evaluate import evaluate
+from tests.compile.test_programs import agree, run_lowered
 from tests.lowered import lowered
 
 
@@ -36,6 +41,37 @@ def test_a_guard_on_the_work_item_unrolls_no_loop() -> None:
     assert "i1 < 3; " in source
     assert "i1 - 1 >= 0" in source
     assert "#pragma" not in source
+
+
+EVERY_SECOND = """def p(xs: [{length}]{scalar}) = xs |> slide(1, 2) |> join |> asVector({v})
+  |> mapGlb(0, mapVec(x => x * 3)) |> asScalar"""
+
+
+@pytest.mark.covering(3)
+@pytest.mark.parametrize("scalar", ["f32", "i32"])
+@pytest.mark.parametrize("v", [2, 4, 8, 16])
+def test_every_second_element_is_shuffled_from_two_vectors(
+    v: int, scalar: str, runtime: Device
+) -> None:
+    """The last lane is the last element: nothing after it is read."""
+    text = EVERY_SECOND.format(length=4 * v - 1, scalar=scalar, v=v)
+    assert source_of(text).count(".even") == (v > 2)
+    got, arrays = run_lowered(text, runtime)
+    agree(got, np.asarray(evaluate(parse(text), *arrays)), text)
+
+
+@pytest.mark.parametrize(
+    ("length", "read"),
+    [
+        (22, "slide(1, 3)"),
+        (15, "padWrap(0, 1) |> slide(1, 2)"),
+        (14, "pad(1, 0, 0) |> slide(1, 2)"),
+    ],
+)
+def test_other_lanes_are_put_together_one_by_one(length: int, read: str) -> None:
+    source = source_of(f"""def p(xs: [{length}]f32) = xs |> {read} |> join |> asVector(4)
+      |> mapGlb(0, mapVec(x => x * 3)) |> asScalar""")
+    assert ".even" not in source
 
 
 def source_of(text: str) -> str:

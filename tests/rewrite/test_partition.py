@@ -103,6 +103,17 @@ CUTS: dict[str, tuple[str, dict[str, bool]]] = {
         let a = xs |> map(x => x + 1) in a |> map(x => x * 3)""",
         {"a": True},
     ),
+    "a value that takes no more memory than its constants": (
+        """def p(xs: [6]f32, const w: [6][4]f32) =
+        let a = w |> map(reduce(add, 0)) in zip(xs, a) |> map((x, a) => x * a)""",
+        {"a": False},
+    ),
+    "a value that takes more memory than its constants": (
+        """def p(xs: [6]f32, const w: [6]f32) =
+        let a = w |> map(x => w |> map(y => x * y)) in
+        zip(xs, a) |> map((x, a) => a |> map(a => x * a))""",
+        {"a": True},
+    ),
     "a layout that is named is no cut": (
         """def p(xs: [6][5]f32) =
         let a = xs |> transpose in a |> map(reduce(add, 0))""",
@@ -287,7 +298,8 @@ def test_a_stages_parameters_are_what_it_reads() -> None:
 def test_what_hangs_on_constants_alone_is_constant() -> None:
     text = """def p(xs: [6]f32, const w: [6]f32) =
       let u = w |> map(x => x * x) in zip(xs, u) |> map((x, y) => x + y)"""
-    first, last = named(text, u=STORED).stages
+    (made,) = partitions(parse(text))
+    first, last = made.stages
     assert first.program.constants == {"w"}
     assert last.program.constants == {"u"}
 

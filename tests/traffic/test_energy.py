@@ -14,7 +14,7 @@ from liftpy.explore.measure.inputs import inputs
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.generate import buffer_names
 from liftpy.pipeline import chain_of, compile_candidate, counted_loops_of, run_code
-from liftpy.semantics.counting import operations
+from liftpy.primitives.counting import operations
 from liftpy.traffic.energy import energy_proxy, executed, proxy_of
 from liftpy.traffic.energy_costs import FOLDER, KINDS, energy_costs
 from liftpy.traffic.machine import hardware_of

@@ -23,6 +23,7 @@ from liftpy.language.embedded.lang import (
     equal,
     join,
     larger,
+    let,
     map,  # noqa: A004
     maximum,
     minimum,
@@ -364,18 +365,30 @@ def conv_integer(node: Node) -> Body:
 )
 def qlinear_conv(node: Node) -> Body:
     """The convolution of quantised arrays, quantised; scales may differ for kernels."""
-    t, alike = node.result_type, node.shape(4) in {(), (1,)}
-    for position in (1, 4, 6):
+    t, scales = node.result_type, (1, 4, 6)
+    alike = node.shape(4) in {(), (1,)}
+    constant = all(node.operand(position).value is not None for position in scales)
+    for position in scales:
         checked_scale(node, position)
 
     def body(*arrays: Expr) -> Expr:
         x, s, p, w, r, o, q, z, b = given(node, arrays, 9)
         s, q, z = (one_of(node, k, one) for k, one in ((1, s), (6, q), (7, z)))
 
-        def finish(total: Any, scale: Any) -> Any:
-            factor = s * (one_of(node, 4, r) if alike else scale) / q
-            return saturated(round(to(F32)(total) * factor), z, t)
+        def factor(scale: Any) -> Any:
+            return s * scale / q
 
-        return QLINEAR_CONV.of(node, (x, p, w, o, b), None if alike else r, finish)
+        def convolved(factors: Any | None) -> Expr:
+            def finish(total: Any, own: Any) -> Any:
+                times = factor(one_of(node, 4, r)) if factors is None else own
+                return saturated(round(to(F32)(total) * times), z, t)
+
+            return QLINEAR_CONV.of(node, (x, p, w, o, b), factors, finish)
+
+        if alike:
+            return convolved(None)
+        factors = r >> map(factor)
+        # A let of constants is a stage of the prepare phase.
+        return factors >> let(convolved) if constant else convolved(factors)
 
     return body
