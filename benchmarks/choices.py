@@ -24,7 +24,7 @@ from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import composed, prefixed, skeletons, stage_skeletons
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import FUSED, STORED
+from liftpy.rewrite.stages import FUSED, STORED
 from liftpy.workloads import workload
 
 

@@ -27,8 +27,8 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import everything
 from liftpy.explore.space.space import Space
 from liftpy.opencl.devices import find_device
-from liftpy.rewrite.partition import WINOGRAD
 from liftpy.rewrite.skeleton import FAMILY
+from liftpy.rewrite.stages import WINOGRAD
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.time import modelled
 

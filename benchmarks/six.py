@@ -35,7 +35,7 @@ from liftpy.ir.program import Program
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import STORED
+from liftpy.rewrite.stages import STORED
 
 WHOLE = "six"
 NEAR = 1.05

@@ -50,9 +50,10 @@ from liftpy.loops.values import (
 )
 from liftpy.pipeline import Compilation, compile_program
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import WINOGRAD, Partition, Stage
+from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.rules.correlation import SIZES, triple
 from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.stages import WINOGRAD, Stage
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.small import SMALL

@@ -16,8 +16,9 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.ir.program import Program
 from liftpy.rewrite.composition import Derived, composed, form_once, of_stage
 from liftpy.rewrite.forms import as_declared, in_full, partitions, stored_forms
-from liftpy.rewrite.partition import Partition, Stage
+from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.stages import Stage
 from liftpy.rewrite.strategies.families import FAMILIES, derived
 from liftpy.rewrite.strategies.families.form import Form
 from liftpy.rewrite.strategy import Failure

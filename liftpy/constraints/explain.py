@@ -283,10 +283,13 @@ def is_memory_limit(clause: Clause) -> bool:
 def least_memory(system: ConstraintSystem) -> int | None:
     """The least memory limit under which a system has points.
 
-    None if no limit helps, or if it would take too much effort to find out. The parameters that the
-    limited sizes mention are assigned first; only assignments that lower the limit need completion.
+    None if no limit helps, if none is needed, or if it would take too much effort to find out. The
+    parameters that the limited sizes mention are assigned first; only assignments that lower the
+    limit need completion.
     """
     limits = [c for c in system.clauses if is_memory_limit(c)]
+    if not limits:
+        return None
     others = [c for c in system.clauses if not all(a.startswith(MEMORY_LIMIT) for a in c.askers)]
     mentioned = {n for c in limits for n in c.names}
     order = sorted(system.order, key=lambda p: p.name not in mentioned)

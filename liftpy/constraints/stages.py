@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from liftpy.constraints.collect import ALONE, Around, Collected
 from liftpy.ir.types import size_bytes
-from liftpy.rewrite.partition import Partition, Stage
+from liftpy.rewrite.partition import Partition
+from liftpy.rewrite.stages import Stage
 
 
 def around_each(
@@ -37,7 +38,8 @@ def around_each(
         ]
         bytes_ = sum(int(size_bytes(p.type)) for p in outer)
         bytes_ += sum(int(size_bytes(s.param.type)) for s in alive if s.param is not None)
-        bytes_ += sum(n for j, n in enumerate(resident) if j != k)
+        # What only the prepare phase reads is not there during a run.
+        bytes_ += sum(n for j, n in enumerate(resident) if j != k and not constants[j])
         if k != last:
             bytes_ += int(size_bytes(partition.program.type))
         temporary = {

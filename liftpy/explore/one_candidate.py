@@ -12,8 +12,8 @@ from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.units import families_for, families_in, units_settled
 from liftpy.ir.program import Program
 from liftpy.rewrite.forms import in_turn
-from liftpy.rewrite.partition import WINOGRAD
 from liftpy.rewrite.skeleton import FAMILY
+from liftpy.rewrite.stages import WINOGRAD
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.sizes import closed
 from liftpy.semantics.storage import StorageLike, with_storage

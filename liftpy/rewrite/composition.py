@@ -24,9 +24,10 @@ from liftpy.primitives.dialects import LoweredProgram
 from liftpy.rewrite.bank import Bank, Prove, nothing_proved
 from liftpy.rewrite.cuts import RESULT
 from liftpy.rewrite.forms import in_turn, partitions
-from liftpy.rewrite.partition import GIVEN_POINTS, Partition, Stage
+from liftpy.rewrite.partition import GIVEN_POINTS, Partition
 from liftpy.rewrite.rules.correlation import PointsOf, points_of_word
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Skeleton, key_of
+from liftpy.rewrite.stages import Stage
 from liftpy.rewrite.strategies.families import (
     FAMILIES,
     choices_of,

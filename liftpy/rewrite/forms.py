@@ -17,17 +17,8 @@ from liftpy.rewrite.bank import USUAL, Bank
 from liftpy.rewrite.by_tiles import each_value
 from liftpy.rewrite.cuts import all_cut, is_unambiguous
 from liftpy.rewrite.narrowed import narrowed
-from liftpy.rewrite.partition import (
-    APART,
-    AXES,
-    FUSED,
-    STORED,
-    Partition,
-    Stage,
-    cut_in_stages,
-    direct,
-    other_algorithms,
-)
+from liftpy.rewrite.partition import APART, AXES, Partition, cut_in_stages, direct, other_algorithms
+from liftpy.rewrite.stages import FUSED, STORED, Stage
 from liftpy.rewrite.strategies.axes import axes_apart
 from liftpy.rewrite.strategies.elementwise import folds_inward, recomputes
 from liftpy.rewrite.strategies.shapes import lets

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from liftpy.errors import ConstraintRefused
 from liftpy.ir.call import FunCall, substitute
@@ -21,9 +21,7 @@ from liftpy.ir.open_sizes import show_range, size_ranges
 from liftpy.ir.program import Program
 from liftpy.ir.types import ArrayType, VectorType
 from liftpy.ir.walk import Path, at, bound_names, every_part
-from liftpy.language.text.program import show
 from liftpy.primitives import Map
-from liftpy.primitives.counting import operations
 from liftpy.rewrite.bank import USUAL, Bank, points_in
 from liftpy.rewrite.by_tiles import by_tiles
 from liftpy.rewrite.cuts import (
@@ -36,15 +34,13 @@ from liftpy.rewrite.cuts import (
     unshadowed,
     uses,
 )
+from liftpy.rewrite.stages import FUSED, HELD, STORED, WINOGRAD, Stage
 from liftpy.rewrite.strategies.blocked import into_blocks, into_map
 from liftpy.rewrite.strategies.elementwise import recomputes, to_elements
-from liftpy.rewrite.strategies.families.blocked import BLOCKED
-from liftpy.rewrite.strategies.families.direct import DIRECT
-from liftpy.rewrite.strategies.families.plain import PLAIN
-from liftpy.rewrite.strategies.families.small import SMALL, is_straight
+from liftpy.rewrite.strategies.families.small import is_straight
 from liftpy.rewrite.strategies.flat import flattened
 from liftpy.rewrite.strategies.hybrid import PARTS
-from liftpy.rewrite.strategies.shapes import lets, parameter, renamed
+from liftpy.rewrite.strategies.shapes import renamed
 from liftpy.rewrite.strategies.share import has_fold, has_fold_in
 from liftpy.rewrite.strategies.transformed import NAMED
 from liftpy.rewrite.strategy import (
@@ -56,11 +52,6 @@ from liftpy.rewrite.strategy import (
     identity,
     rule,
 )
-
-STORED, FUSED, HELD = "stored", "fused", "held"
-
-WINOGRAD = "winograd"
-"""The choice of the results per tile; programs that compute directly do not have it."""
 
 GIVEN_POINTS = "winograd_points"
 """The points of the F(m, r) of a form, if they are not the usual ones."""
@@ -78,105 +69,8 @@ With more, a partition differs from the default in at most one cut. The default 
 its reader reads it element by element.
 """
 
-MOST_ONCE = 1 << 24
-"""The most operations of a value of constants that only `plain` makes: some milliseconds, once."""
-
 MOST_HELD = 3
 """The most cuts for which every set of held ones is offered; with more, one cut or all of them."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The part of a program between cuts, as a program.
-
-    `param` is the variable for its value; None for the stage that makes the result. `within` lists
-    the optional cuts in it that are not stored, each with its word; held cuts are the lets at the
-    beginning of the program. `cut` is False for the only stage of a program. A `prepared_copy` is a
-    constant that is only converted to another type.
-    """
-
-    name: str
-    param: Param | None
-    program: Program
-    within: tuple[tuple[str, str], ...] = ()
-    cut: bool = True
-    prepared_copy: bool = False
-
-    @property
-    def holds(self) -> bool:
-        """Whether the stage holds values."""
-        return any(word == HELD for _, word in self.within)
-
-    def is_for(self, family: str) -> bool:
-        """Whether a family may make the stage: `blocked` if it holds values, any other if not.
-
-        In a form by F(m, r), only `small` makes a stage of straight-line code, and `plain` makes
-        only stages that `direct` does not fit: a program has many such stages. The time of a
-        prepared copy does not count, nor that of other values of constants with few operations, so
-        these have no other family than `plain`.
-        """
-        if self.prepared_copy or self.is_prepared_soon:
-            return family == PLAIN.name
-        if self.holds or family == BLOCKED.name:
-            return self.holds and family == BLOCKED.name
-        if WINOGRAD not in dict(self.within):
-            return True
-        if is_straight(self.program.body.body):
-            return family == SMALL.name
-        return family != PLAIN.name or not self.is_direct
-
-    @cached_property
-    def is_prepared_soon(self) -> bool:
-        """Whether the prepare phase makes the stage in few operations, in any family."""
-        if not self.runs_once or WINOGRAD in dict(self.within):
-            return False
-        return operations(replace(self.program, constants=frozenset())) <= MOST_ONCE
-
-    @cached_property
-    def is_direct(self) -> bool:
-        """Whether `direct` fits the stage."""
-        return not isinstance(DIRECT.match(self.program), str)
-
-    @cached_property
-    def canonical(self) -> Program:
-        """The stage with canonical parameter names: equal for stages that differ only in names.
-
-        This form is derived, so that equal stages are derived once. The only stage of a program
-        keeps its names.
-        """
-        if self.param is None and not self.cut:
-            return self.program
-        held = {parameter(let).name for let in lets(self.program.body.body)}
-        names = (name for k in itertools.count() if (name := f"p{k}") not in held)
-        by = {p: Param(name, p.type) for p, name in zip(self.program.params, names, strict=False)}
-        body = substitute(self.program.body.body, dict(by))
-        constants = frozenset(by[p].name for p in self.program.params if self.is_constant(p))
-        return Program("stage", Lambda(tuple(by.values()), body), constants)
-
-    @cached_property
-    def text(self) -> str:
-        """The text of `canonical`."""
-        return show(self.canonical, canonical=True)
-
-    @cached_property
-    def key(self) -> str:
-        """`text` on one line, which takes less time: equal for stages that are derived once."""
-        return one_line(self.canonical)
-
-    def is_constant(self, param: Param) -> bool:
-        """Whether a parameter does not change between runs."""
-        return param.name in self.program.constants
-
-    @property
-    def runs_once(self) -> bool:
-        """Whether the stage belongs to the prepare phase: it reads constants only, or nothing."""
-        return self.param is not None and all(map(self.is_constant, self.program.params))
-
-
-@lru_cache(maxsize=512)
-def one_line(program: Program) -> str:
-    """The canonical text of a program on one line; partitions have many stages in common."""
-    return show(program, canonical=True, width=None)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.rewrite.composition import skeletons, stage_skeletons
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import HELD
+from liftpy.rewrite.stages import HELD
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategy import replay
 from liftpy.semantics.evaluate import evaluate

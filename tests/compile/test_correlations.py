@@ -27,8 +27,8 @@ from liftpy.rewrite.by_tiles import also_within, by_tiles, each_value
 from liftpy.rewrite.composition import skeleton_named
 from liftpy.rewrite.cuts import all_cut
 from liftpy.rewrite.forms import in_turn, partitions
-from liftpy.rewrite.partition import HELD, STORED, WINOGRAD, Stage
 from liftpy.rewrite.rules.correlation import FLAT, SIZES, triple
+from liftpy.rewrite.stages import HELD, STORED, WINOGRAD, Stage
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategies.hybrid import PARTS
 from liftpy.rewrite.strategies.transformed import NAMED, saves, square, whole_square, winograd

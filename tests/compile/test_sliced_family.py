@@ -79,7 +79,7 @@ def test_shared_sets_keep_the_accumulators_of_all_blocks() -> None:
         kept, of_one = module_of("channels last", **given, sets="kept")
         shared, of_all = module_of("channels last", **given, sets="shared")
         assert of_all == 2 * of_one == 2 * 4 * 4 * 2
-        assert kept.count("vstore4") * 2 == shared.count("vstore4") == 4
+        assert kept.count("vstore4") == shared.count("vstore4") == 4  # kept: in two versions
         assert loops_of(kept)[:4] == ["2", "2", "9", "3"]  # blocks, sets, windows, channels
         assert loops_of(shared)[:3] == ["2", "9", "3"]
 

@@ -21,7 +21,7 @@ from liftpy.language.text.program import parse
 from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.pipeline import compile_program
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import HELD, WINOGRAD
+from liftpy.rewrite.stages import HELD, WINOGRAD
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import workload
 from tests.draws import of_family

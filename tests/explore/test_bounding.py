@@ -32,8 +32,9 @@ from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import composed, skeletons
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import WINOGRAD, Partition
+from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.stages import WINOGRAD
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.winograd.triple import cook_toom
 from liftpy.workloads import workload

@@ -14,8 +14,8 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import everything
 from liftpy.explore.space.space import Space
 from liftpy.rewrite.composition import StagedSkeleton
-from liftpy.rewrite.partition import WINOGRAD
 from liftpy.rewrite.skeleton import FAMILY
+from liftpy.rewrite.stages import WINOGRAD
 from tests.explore.test_stage_search import launches_of
 from tests.fuzz.correlations import Case
 

@@ -18,9 +18,10 @@ from liftpy.rewrite import bank, proof_cache
 from liftpy.rewrite.algorithms import algorithms_of
 from liftpy.rewrite.bank import Bank, asked_points
 from liftpy.rewrite.composition import skeleton_named
-from liftpy.rewrite.partition import GIVEN_POINTS, WINOGRAD, other_algorithms
+from liftpy.rewrite.partition import GIVEN_POINTS, other_algorithms
 from liftpy.rewrite.rules import RULES, correlation
 from liftpy.rewrite.rules.correlation import NAMES, SHAPES, SIZES, triple, with_points
+from liftpy.rewrite.stages import WINOGRAD
 from liftpy.winograd.choosing import By, of_rules
 from liftpy.winograd.measured import measured_error
 from liftpy.winograd.triple import Triple

@@ -13,7 +13,7 @@ from liftpy.explore.campaign.store import Store
 from liftpy.explore.exploring import space_of
 from liftpy.explore.space.plainest import PLAIN, begun_with, plainest, plainness
 from liftpy.rewrite.forms import as_declared, other_forms, partitions
-from liftpy.rewrite.partition import WINOGRAD
+from liftpy.rewrite.stages import WINOGRAD
 from tests.fuzz.correlations import Case
 
 pytestmark = pytest.mark.usefixtures("in_one_process")

@@ -28,8 +28,8 @@ from liftpy.explore.space.member import Drawn, Member, everything, subseed
 from liftpy.explore.space.space import Space
 from liftpy.language.text.program import parse
 from liftpy.rewrite.composition import StagedSkeleton, prefixed
-from liftpy.rewrite.partition import HELD, STORED, WINOGRAD
 from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.stages import HELD, STORED, WINOGRAD
 from tests.fuzz.correlations import Case
 
 Cost: TypeAlias = Callable[[Candidate], Trial]
@@ -199,7 +199,7 @@ def test_a_stage_of_several_kernels_has_several_of_the_launches():
 def test_a_stage_that_runs_once_has_no_launches():
     text = """def p(xs: [6]f32, const w: [6]f32) =
       let u = w |> map(x => x * x) in zip(xs, u) |> map((x, y) => x + y)"""
-    for candidate in space_of(parse(text), DEFAULT_DEVICE).narrow({"u": "stored"}).sample(20):
+    for candidate in space_of(parse(text), DEFAULT_DEVICE).sample(20):
         assert isinstance(candidate.skeleton, StagedSkeleton)
         assert launches_of(candidate.skeleton) == (0, 1)
 

@@ -32,8 +32,8 @@ from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import FUSED, HELD, STORED, WINOGRAD
 from liftpy.rewrite.rules.correlation import FLAT, SIZES, triple
+from liftpy.rewrite.stages import FUSED, HELD, STORED, WINOGRAD
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategies.transformed import NAMED, fewest
 from liftpy.winograd import linear

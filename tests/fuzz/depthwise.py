@@ -27,7 +27,7 @@ from liftpy.opencl.devices import find_device
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.algorithms import algorithms_of, shape_of
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import WINOGRAD
+from liftpy.rewrite.stages import WINOGRAD
 from liftpy.semantics.evaluate import evaluate
 from liftpy.workloads import workload
 from tests.fuzz.correlations import MOST, ROUNDING, SMALL

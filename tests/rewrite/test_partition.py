@@ -26,13 +26,8 @@ from liftpy.rewrite.composition import (
 )
 from liftpy.rewrite.cuts import RESULT
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import (
-    FUSED,
-    HELD,
-    MOST_OPTIONAL,
-    STORED,
-    Partition,
-)
+from liftpy.rewrite.partition import MOST_OPTIONAL, Partition
+from liftpy.rewrite.stages import FUSED, HELD, STORED
 from liftpy.rewrite.strategies.elementwise import recomputes
 from liftpy.rewrite.strategy import Step, Success, replay, rule
 from liftpy.semantics.evaluate import evaluate

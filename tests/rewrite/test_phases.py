@@ -14,7 +14,7 @@ from liftpy.language.text.program import parse
 from liftpy.primitives import Slide
 from liftpy.rewrite.algorithms import algorithms_of
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import WINOGRAD
+from liftpy.rewrite.stages import WINOGRAD
 from liftpy.rewrite.strategies.phases import has_stride, phased
 from liftpy.rewrite.strategy import Failure, Success
 from liftpy.semantics.evaluate import evaluate

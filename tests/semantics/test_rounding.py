@@ -10,8 +10,8 @@ from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.rewrite.algorithms import Algorithm, algorithms_of
 from liftpy.rewrite.forms import in_turn, partitions
-from liftpy.rewrite.partition import WINOGRAD
 from liftpy.rewrite.rules.correlation import FLAT, triple
+from liftpy.rewrite.stages import WINOGRAD
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.rounding import DIVISION, ErrorBounds, Magnitudes, Unbounded, roundings
 from liftpy.winograd.error import UNIT, compounded

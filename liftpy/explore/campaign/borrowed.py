@@ -44,8 +44,9 @@ from liftpy.language.text.program import parse, show
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import keys_of_stages, prefixed
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import Partition, Stage
+from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
+from liftpy.rewrite.stages import Stage
 
 Words = frozenset[tuple[str, str]]
 Sizes = frozenset[tuple[str, int]]

@@ -13,7 +13,7 @@ from liftpy.explore.search.trial import Trial
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member
 from liftpy.ir.program import Program
-from liftpy.rewrite.partition import Stage
+from liftpy.rewrite.stages import Stage
 
 AGAIN = 3  # how many of the fastest earlier trials are measured again
 

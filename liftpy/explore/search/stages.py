@@ -30,7 +30,8 @@ from liftpy.explore.space.product import Product
 from liftpy.explore.space.space import Space
 from liftpy.kernels.chain import chain
 from liftpy.rewrite.composition import StagedSkeleton
-from liftpy.rewrite.partition import ALGORITHM, HELD, STORED, WINOGRAD
+from liftpy.rewrite.partition import ALGORITHM
+from liftpy.rewrite.stages import HELD, STORED, WINOGRAD
 
 Search: TypeAlias = Callable[[Space, int, Sequence[Trial], Allows], Iterator[Candidate]]
 Prior: TypeAlias = Callable[[Space], Sequence[Trial]]

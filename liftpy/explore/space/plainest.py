@@ -17,8 +17,8 @@ from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member
 from liftpy.explore.space.space import Space
 from liftpy.kernels.chain import chain_of_skeleton
-from liftpy.rewrite.partition import FUSED, HELD
 from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.stages import FUSED, HELD
 
 PLAIN = "plain"
 """The name of the family, and the value of the setting `first` in a campaign's settings."""

@@ -10,8 +10,9 @@ from fractions import Fraction
 from liftpy.errors import ArgumentRefused, plural
 from liftpy.rewrite.algorithms import Algorithm, algorithms_of
 from liftpy.rewrite.composition import Composition
-from liftpy.rewrite.partition import WINOGRAD, Partition
+from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import Skeleton
+from liftpy.rewrite.stages import WINOGRAD
 from liftpy.semantics.rounding import Unbounded, worst_path
 from liftpy.winograd.error import CHANNELS, above
 

@@ -27,8 +27,9 @@ from liftpy.explore.space.units import in_list, units_of, with_words
 from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import WINOGRAD, Partition
+from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import FAMILY, Skeleton
+from liftpy.rewrite.stages import WINOGRAD
 
 T = TypeVar("T")
 

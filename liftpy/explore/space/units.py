@@ -16,8 +16,9 @@ from liftpy.explore.space.member import Member
 from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed
 from liftpy.rewrite.composition import skeletons_with, stage_skeletons
-from liftpy.rewrite.partition import Partition, Stage
+from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import FAMILY
+from liftpy.rewrite.stages import Stage
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.rewrite.strategies.families.form import Choices
 from liftpy.rewrite.strategies.images import IMAGES
@@ -71,7 +72,8 @@ def units_of(
         for of, (stage, around) in zip(each, around_each(partition, each), strict=True):
             key = stage, around
             if key not in known:
-                systems = ((one.skeleton, one.within(around, memory_limit)) for one in of)
+                limit = None if stage.runs_once else memory_limit  # it is of a run
+                systems = ((one.skeleton, one.within(around, limit)) for one in of)
                 known[key] = tuple(Member(s, system, stage.name) for s, system in systems)
             groups.append(known[key])
             check()
