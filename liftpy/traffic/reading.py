@@ -23,17 +23,19 @@ from liftpy.loops.tree import (
     For,
     If,
     Let,
+    Simple,
     Store,
-    accesses_of,
 )
 from liftpy.loops.values import (
     Cell,
     Condition,
     Dot,
     Operate,
+    Pack,
     SubgroupReduce,
     SubgroupsReduce,
     Value,
+    every_second,
     values_in,
 )
 from liftpy.traffic.guards import share
@@ -208,7 +210,7 @@ class Reader:
                 self.branches = outside
             elif isinstance(s, Let | Store):
                 self.operations(s.value, times * each)
-                for cell, stores in accesses_of(s):
+                for cell, stores in as_printed(s):
                     if cell.memory.space == "private":
                         continue
                     first, shifts = apart(cell, within)
@@ -297,6 +299,24 @@ class Reader:
         self.counts.loads[found.key] = self.counts.loads.get(found.key, 0) + float(times)
         each = float(times / len(shifts))
         self.counts.cells.append(Place(cell, shifts, found.access.stores, self.loops, each))
+
+
+def as_printed(s: Simple) -> Iterator[tuple[Cell, bool]]:
+    """The accesses of a statement, as `accesses_of`, of which some lanes are loaded as vectors."""
+    yield from ((cell, False) for cell in loaded(s.value))
+    if isinstance(s, Store):
+        yield s.cell, True
+
+
+def loaded(value: Value) -> Iterator[Cell]:
+    """The cells that the code of an expression loads."""
+    if isinstance(value, Pack) and (halves := every_second(value.parts)):
+        yield from halves
+        return
+    if isinstance(value, Cell):
+        yield value
+    for part in value.parts:
+        yield from loaded(part)
 
 
 def steps_of(fold: SubgroupReduce | SubgroupsReduce, subgroup: int) -> int:
