@@ -15,9 +15,11 @@ from liftpy.loops.terms import (
     condition_of,
     guards,
     in_all_lanes,
+    tests_of,
     where_fails,
 )
 from liftpy.loops.tree import (
+    Assume,
     Barrier,
     Block,
     For,
@@ -28,6 +30,7 @@ from liftpy.loops.values import (
     All,
     RangeTest,
 )
+from liftpy.views.access import decided_ends, left_to_test
 from liftpy.views.terms import Apply, Choice, Condition, Constant, Load, Memory, Term, Variable
 
 
@@ -159,13 +162,32 @@ class Storing(Reading):
 
     def put_lanes(self, store: Assign, known: dict[str, Nat]) -> None:
         """Store each lane at its own place; `known` are narrower ranges of variables there."""
-        for k in range(store.width):
-            target = self.substitution.term(store.target, store.lane, k)
-            if known and isinstance(target, Choice):
-                conditions, place, otherwise = guards(target)
-                left = [self.read.inside(c.index.substitute(known), c.length) for c in conditions]
-                target = self.behind(left, place, otherwise)
+        lanes = range(store.width)
+        targets = [self.substitution.term(store.target, store.lane, k) for k in lanes]
+        if known:
+            targets = [self.narrowed(target, known) for target in targets]
+        for k, target in zip(lanes, targets, strict=True):
             self.put_store(Assign(target, self.substitution.term(store.term, store.lane, k)))
+
+    def narrowed(self, target: Term, known: dict[str, Nat]) -> Term:
+        """A place where variables have narrower ranges; states what these decide of its tests."""
+        if not isinstance(target, Choice):
+            return target
+        conditions, place, otherwise = guards(target)
+        left: list[Condition] = []
+        assumed: dict[bool, list[RangeTest]] = {True: [], False: []}
+        for c in conditions:
+            index = c.index.substitute(known)
+            decided = decided_ends(index, c.length)
+            left.append(left_to_test(index, c.length, decided))
+            ends = {d.end: d.holds for d in decided}
+            for test in tests_of(c):
+                end = "low" if test.bound is None else "high"
+                if end in ends:
+                    assumed[ends[end]].append(test)
+        if any(assumed.values()):
+            self.made.append(Assume(tuple(assumed[True]), tuple(assumed[False])))
+        return self.behind(left, place, otherwise)
 
     def behind(self, conditions: Sequence[Condition], place: Term, otherwise: Term) -> Term:
         """A place behind conditions."""

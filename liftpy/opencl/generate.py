@@ -44,7 +44,7 @@ for goto if int long
 register return short signed sizeof static struct switch typedef union unsigned void volatile while
 inline restrict bool half kernel global local private constant read_only write_only read_write
 image1d_buffer_t image2d_t image3d_t sampler_t event_t size_t ptrdiff_t uchar ushort uint ulong
-get_global_id get_local_id get_group_id barrier select fma mad min max abs
+get_global_id get_local_id get_group_id barrier select fma mad min max abs shuffle2
 """
 #: Names that no buffer may have: those that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(

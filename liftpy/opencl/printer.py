@@ -209,7 +209,7 @@ class Printer:
             case Splat(inner, width):
                 return self.splat(inner, width)
             case Pack(lanes):
-                return CallC(f"({vector_type(value.type.name, len(lanes))})", self.lanes(lanes))
+                return self.pack(lanes)
             case Dot((left, right)):
                 whole = "" if value.type == F32 else f"_{left.type}_{right.type}"
                 return CallC(f"dot{whole}", self.each(value.parts))
@@ -225,13 +225,16 @@ class Printer:
         """Expressions as C."""
         return tuple(map(self.c, values))
 
-    def lanes(self, lanes: tuple[Value, ...]) -> tuple[C, ...]:
-        """The lanes of a vector, or its halves: two loads and a shuffle are faster than inserts."""
-        halves = every_second(lanes)
+    def pack(self, lanes: tuple[Value, ...]) -> C:
+        """Scalars as a vector; two loads and a shuffle, if possible, are faster than inserts."""
+        width, halves = len(lanes), every_second(lanes)
         if halves is None or is_split(halves[0].memory.scalar):
-            return self.each(lanes)
-        low, high = (text_of(self.cell(half)) for half in halves)
-        return Text(f"{low}.even"), Text(f"{high}.odd")
+            return CallC(f"({vector_type(lanes[0].type.name, width)})", self.each(lanes))
+        # Not `.even` and `.odd` of the loads: Oclgrind ends at components of what a call returns.
+        places = (*range(0, width, 2), *range(width + 1, 2 * width, 2))
+        kind = vector_type(PLACES[SCALAR_BYTES[lanes[0].type.name]], width)
+        mask = CallC(f"({kind})", tuple(Text(str(k)) for k in places))
+        return CallC("shuffle2", (*map(self.cell, halves), mask))
 
     def cell(self, cell: Cell) -> C:
         """The contents of a memory cell."""
@@ -276,6 +279,10 @@ class Printer:
     def widened(self, value: Value, width: int) -> C:
         """A value in all lanes, if it is not a vector."""
         return self.c(value) if value.width == width else self.splat(value, width)
+
+
+PLACES = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
+"""The types of the mask of a shuffle, by the bytes of the elements."""
 
 
 def whole_type(most: int) -> str:

@@ -38,6 +38,30 @@ def no_variables(_term: Term) -> str:
     raise InternalError(message)
 
 
+def decided_ends(index: Nat, length: Nat) -> tuple[Decided, ...]:
+    """What the ranges of its variables decide of the two ends of an index's range."""
+    low, high = index.bounds
+    most = int(length) - 1
+    if high is not None and high < 0:
+        return (Decided(index, length, "low", holds=False),)
+    if low is not None and low > most:
+        return (Decided(index, length, "high", holds=False),)
+    above = () if low is None or low < 0 else (Decided(index, length, "low", holds=True),)
+    below = () if high is None or high > most else (Decided(index, length, "high", holds=True),)
+    return (*above, *below)
+
+
+def left_to_test(index: Nat, length: Nat, decided: tuple[Decided, ...]) -> Condition:
+    """The condition `0 <= index < length`, of which some ends are decided."""
+    if any(not d.holds for d in decided):
+        return False
+    known = {d.end for d in decided}
+    test_low, test_high = "low" not in known, "high" not in known
+    if not (test_low or test_high):
+        return True
+    return Inside(index.recombined(), length, test_low, test_high)
+
+
 class AccessReader(ByName):
     """Interprets meanings as terms over memory (see `ir.pull.Reader`).
 
@@ -69,25 +93,9 @@ class AccessReader(ByName):
     def inside(self, index: Nat, length: NatLike) -> Condition:
         """A condition, decided if the ranges of the loop variables decide it."""
         index, length = nat(index), nat(length)
-        low, high = index.bounds
-        most = int(length) - 1
-        if high is not None and high < 0:
-            self.decided.add(Decided(index, length, "low", holds=False))
-            return False
-        if low is not None and low > most:
-            self.decided.add(Decided(index, length, "high", holds=False))
-            return False
-        test_low = low is None or low < 0
-        test_high = high is None or high > most
-        if not test_low:
-            self.decided.add(Decided(index, length, "low", holds=True))
-        if not test_high:
-            self.decided.add(Decided(index, length, "high", holds=True))
-        return (
-            Inside(index.recombined(), length, test_low, test_high)
-            if test_low or test_high
-            else True
-        )
+        decided = decided_ends(index, length)
+        self.decided.update(decided)
+        return left_to_test(index, length, decided)
 
     def clip(self, index: Nat, of: Pull) -> Nat:
         """The index itself for memory, which is accessed under the condition.

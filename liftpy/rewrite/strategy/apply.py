@@ -65,7 +65,7 @@ def results_of(known: Rule, tuned: tuple[tuple[str, Nat], ...], hints: Hints) ->
     """The results of a rule, kept for expressions that occur again in other derivations."""
     given, paths = dict(tuned), dict(hints)
 
-    @by_identity(1 << 10)
+    @by_identity(1 << 8)
     def run(expr: Expr) -> Result:
         found = matching.match(known, expr, dict(given), paths)
         if isinstance(found, str):
