@@ -9,8 +9,10 @@ import pytest
 
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.types import F32
+from liftpy.loops import storing
 from liftpy.loops.bounds import bounds, guards
 from liftpy.loops.lower import LoopKernel
+from liftpy.loops.show import show_kernel
 from liftpy.loops.tree import (
     Block,
     For,
@@ -23,6 +25,7 @@ from liftpy.loops.values import (
     Cell,
     Const,
     Operate,
+    RangeTest,
     Select,
     Value,
     rebuilt,
@@ -110,6 +113,31 @@ def test_guards_that_are_left_out_are_proved() -> None:
     by_views = {(g.decided.end, g.decided.holds) for g in found if isinstance(g.decided, Decided)}
     assert by_views >= {("low", True), ("high", True)}
     assert not any(g.fault for g in found), [str(g) for g in found]
+
+
+COVERED = """def p(xs: [57]f32) = xs |> cover(4) |> mapGlb(1, chunk => chunk |> asVector(4)
+  |> mapGlb(0, mapVec(x => x * 2)) |> asScalar) |> uncover(57)"""
+
+
+def test_lanes_where_a_whole_vector_does_not_fit_leave_out_tests_that_are_proved() -> None:
+    """Only the last vector does not fit, so the tests of its lanes are decided."""
+    (code,) = kernels(COVERED)
+    assert "assume" in show_kernel(code)
+    assert not any(g.fault for g in guards(code)), [str(g) for g in guards(code)]
+
+
+def test_lanes_that_leave_out_tests_by_a_wrong_range_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = storing.where_fails
+
+    def wrong(test: RangeTest) -> dict[str, Nat]:
+        ends = {name: int(n.bounds[0] or 0) for name, n in right(test).items()}
+        return {name: var(name, low - 1, low - 1) for name, low in ends.items()}
+
+    monkeypatch.setattr(storing, "where_fails", wrong)
+    (code,) = kernels(COVERED)
+    assert any(g.fault for g in guards(code))
 
 
 def test_a_guard_that_views_left_out_by_a_wrong_range_is_found() -> None:
