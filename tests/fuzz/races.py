@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator
 
+from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.devices import find_device
 from tests.fuzz import judge
 from tests.fuzz.generator import inputs, make
@@ -25,8 +26,9 @@ def complaints(start: int, count: int) -> Iterator[str]:
     """What Oclgrind says of a range of seeds, with the form of the program in front."""
     for seed in complained_of(start, count):
         program = make(seed)
+        values = tuple(inputs(program).values())
         for form in judge.forms(program, seed, find_device()):
-            _, alone = check_under_oclgrind(form.module, inputs(program))
+            _, alone = check_under_oclgrind(form.module, by_buffer(form.module, values))
             yield from (f"seed {seed}: {form.how}: {line}" for line in alone)
 
 
