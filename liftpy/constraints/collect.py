@@ -73,14 +73,16 @@ This is twice what the largest useful blocks within `UNROLL_LIMIT` take. The emi
 class Around:
     """The parts of a program that a stage does not see.
 
-    `bytes` is the size of the buffers of other stages that are alive while the stage's kernels run.
-    `temporary` has those of its parameters and its result that live only while it uses them. `name`
-    is the name of its result.
+    `bytes` is the size of the buffers of other stages that are alive while the stage's kernels run,
+    and `prepared` that of the constants that only the prepare phase reads. `temporary` has those of
+    the stage's parameters and its result that live only while it uses them. `name` is the name of
+    its result.
     """
 
     bytes: int = 0
     temporary: frozenset[str] = frozenset()
     name: str = OUTPUT
+    prepared: int = 0
 
 
 ALONE = Around()
@@ -152,14 +154,10 @@ class Collected:
         return ConstraintSystem(self.skeleton.parameters, clauses)
 
     @cached_property
-    def kept(self) -> int:
-        """The most bytes that the constants of the skeleton take while other stages run."""
-        constants = (
-            buffer
-            for buffer in self.chain.buffers
-            if buffer.role in ("constant", "packed") and buffer.span is not None
-        )
-        total = sum_of(buffer.bytes for buffer in constants)
+    def packed(self) -> int:
+        """The most bytes that packed constants of the skeleton take while other stages run."""
+        packed = (b for b in self.chain.buffers if b.role == "packed" and b.span is not None)
+        total = sum_of(buffer.bytes for buffer in packed)
         most = total.substitute(self.ranges).bounds[1]
         if most is None:
             message = f"the constants of {self.skeleton.key} take {total} bytes: this has no bound"
@@ -238,7 +236,7 @@ def asked_by_device(cut: Chain, device: Device, ranges: Mapping[str, Nat]) -> It
 
 def asked_by_buffers(cut: Chain, device: Device, around: Around) -> Asked:
     """What a device requires of all buffers together."""
-    total = sum_of(buffer.bytes for buffer in cut.buffers) + around.bytes
+    total = sum_of(buffer.bytes for buffer in cut.buffers) + around.bytes + around.prepared
     return at_most(total, device.global_memory), "device global memory: all buffers"
 
 

@@ -8,9 +8,11 @@ divide their length).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from liftpy.constraints.collect import ALONE, Around, Collected
+from liftpy.ir.expr import Param
 from liftpy.ir.types import size_bytes
 from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.stages import Stage
@@ -20,35 +22,49 @@ def around_each(
     partition: Partition, made: Sequence[Sequence[Collected]]
 ) -> Iterator[tuple[Stage, Around]]:
     """Yield each stage with the memory that others use; `made` has the skeletons of each stage."""
-    resident = [max((one.kept for one in group), default=0) for group in made]
-    constants = [stage.runs_once for stage in partition.stages]
+    packed = [max((one.packed for one in group), default=0) for group in made]
+    once = [stage.runs_once for stage in partition.stages]
     last = len(partition.stages) - 1
     for k, stage in enumerate(partition.stages):
         mine = {p.name for p in stage.program.params}
-        outer = [
+        outer = {
             p
             for p in partition.program.params
             if p.name not in mine and p.name not in partition.program.constants
-        ]
-        alive = [
-            other
-            for j, other in enumerate(partition.stages[:-1])
-            if j != k and other.param is not None and other.param.name not in mine
-            if constants[j] or (j < k and last_read(partition, other) > k)
-        ]
-        bytes_ = sum(int(size_bytes(p.type)) for p in outer)
-        bytes_ += sum(int(size_bytes(s.param.type)) for s in alive if s.param is not None)
-        # What only the prepare phase reads is not there during a run.
-        bytes_ += sum(n for j, n in enumerate(resident) if j != k and not constants[j])
+        }
+        alive = {
+            other.param
+            for j, other in enumerate(partition.stages[:k])
+            if other.param is not None and other.param.name not in mine
+            if not once[j] and last_read(partition, other) > k
+        }
+        others = [(j, other) for j, other in enumerate(partition.stages) if j != k]
+        constants = {p for j, other in others if not once[j] for p in constants_of(other, mine)}
+        early = {p for j, other in others if once[j] for p in constants_of(other, mine)}
+        bytes_ = size_of(outer | alive | constants) + sum(
+            packed[j] for j, _ in others if not once[j]
+        )
+        prepared = size_of(early - constants) + sum(packed[j] for j, _ in others if once[j])
         if k != last:
             bytes_ += int(size_bytes(partition.program.type))
         temporary = {
             other.param.name
             for j, other in enumerate(partition.stages[:k])
-            if other.param is not None and not constants[j] and last_read(partition, other) == k
+            if other.param is not None and not once[j] and last_read(partition, other) == k
         }
         name = result_of(stage)
-        yield stage, Around(bytes_, frozenset({*temporary, *([] if k == last else [name])}), name)
+        temporary |= set() if k == last else {name}
+        yield stage, Around(bytes_, frozenset(temporary), name, prepared)
+
+
+def constants_of(stage: Stage, known: AbstractSet[str]) -> Iterator[Param]:
+    """The constants that a stage reads, without those with these names."""
+    return (p for p in stage.program.params if stage.is_constant(p) and p.name not in known)
+
+
+def size_of(params: Iterable[Param]) -> int:
+    """The bytes of the values of variables."""
+    return sum(int(size_bytes(p.type)) for p in params)
 
 
 def result_of(stage: Stage) -> str:

@@ -19,13 +19,13 @@ from weakref import WeakValueDictionary
 _APART: ContextVar[bool] = ContextVar("_APART", default=False)
 
 _KNOWN: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
-# Python sets the names of modules to None when it ends, and objects that end later would be
-# compared with functions that use these.
+# At exit, Python sets the globals of modules to None. Expressions that are deleted afterwards would
+# be compared by functions that need these globals.
 atexit.register(_KNOWN.clear)
 
 
 class Interned(type):
-    """The class of classes whose equal objects are the same one, also if made at two places.
+    """A metaclass: a call that would make an equal object returns the one that exists.
 
     A class defines `identity`, which takes the arguments of the class. Objects with the same
     identity have to be equal and print the same.

@@ -167,7 +167,7 @@ class ProvedAccess:
 class DecidedTest:
     """A test that is not made at a place of the code, where it always or never holds.
 
-    With `like`, it has the outcome of that one, which is made instead.
+    With `like`, the code makes that test instead, which has the same outcome.
     """
 
     test: RangeTest
@@ -184,7 +184,7 @@ class DecidedTest:
 
     def __str__(self) -> str:
         if self.like is not None:
-            return f"{test_text(self.test)} wherever {test_text(self.like)}"
+            return f"{test_text(self.test)} exactly where {test_text(self.like)}"
         return f"{test_text(self.test)} {'always' if self.holds else 'never'} holds there"
 
 
@@ -202,7 +202,7 @@ class ProvedGuard:
 
 
 def guards(code: LoopKernel) -> tuple[ProvedGuard, ...]:
-    """Every end of a guard that the views of a kernel left out, and every test that passes removed.
+    """Every end of a guard that the views left out, and every test that a pass has removed.
 
     Ids and the counters of loops have the ranges of the code, not those that the views assumed; a
     test is decided where it was, by the loops and branches around it.
@@ -210,7 +210,7 @@ def guards(code: LoopKernel) -> tuple[ProvedGuard, ...]:
     ranges = ranges_in(code)
     each = (replace(d, index=d.index.substitute(ranges)) for d in code.decided)
     decided = tuple(sorted(each, key=str))
-    # One query for all of them is enough if they are right: most of its time is the solver's start.
+    # If all are right, one query shows it: starting the solver takes most of a query's time.
     left_out = map(ProvedGuard if all_right(decided) else guard_of, decided)
     removed: dict[object, ProvedGuard] = {}
     for s, place in places(code.block, CodePlace(code.indices)):

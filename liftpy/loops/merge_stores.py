@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from liftpy.ir.nat import Nat
 from liftpy.loops.tree import (
+    Assume,
     Block,
     For,
     If,
@@ -32,7 +33,10 @@ def merge_stores(block: Block) -> Block:
         statements = list(run)
         if tested and len(statements) > 1:
             stores, tests = _where_all_hold(statements)
-            made.append(If(All(strongest(tests)), Block(tuple(stores)), Block(tuple(statements))))
+            needed = strongest(tests)
+            implied = tuple(t for t in dict.fromkeys(tests) if t not in needed)
+            assumed = (Assume(implied),) if implied else ()
+            made.append(If(All(needed), Block((*assumed, *stores)), Block(tuple(statements))))
         else:
             made += (
                 replace(s, body=merge_stores(s.body)) if isinstance(s, For) else s

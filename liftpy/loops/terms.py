@@ -76,8 +76,8 @@ def tests_of(inside: Inside) -> tuple[RangeTest, ...]:
 def at_all(test: RangeTest, name: str, low: int, high: int) -> RangeTest | None:
     """A test that holds only if this one holds for all values of a variable; None if none is known.
 
-    It is this one at an end of the variable, or with each digit of the variable, such as `i % 3`,
-    at an end of its own.
+    The variable, or each of its digits such as `i % 3`, is replaced by the end at which the room is
+    least.
     """
     first, last = (test.index.substitute({name: k}) for k in (low, high))
     rise = test.index.substitute({name: low + 1}) - first
@@ -92,7 +92,7 @@ def at_all(test: RangeTest, name: str, low: int, high: int) -> RangeTest | None:
 def least_room(room: Nat, name: str, low: int, high: int) -> Nat | None:
     """A lower bound of a room over the values of a variable that occurs in digits; None if unknown.
 
-    It is attained if the digits take their ends together, as those of a window's two axes do.
+    It is the minimum if all digits can be at these ends at once, as those of a window's axes can.
     """
     total = nat(0)
     for monomial, coefficient in room.terms.items():

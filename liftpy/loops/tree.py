@@ -104,11 +104,11 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Assume:
-    """Tests whose outcome is the same whenever the code comes here, so that it does not make them.
+    """Tests with the same outcome whenever control reaches this point: the code does not make them.
 
     A pass puts it before each statement from which it removes tests: those that hold, those that
-    fail, and those that are the `same` as simpler ones. It is no code: `loops/bounds.py` proves it
-    for the kernel as printed.
+    fail, and those that are the `same` as simpler ones. It generates no code, and `loops/bounds.py`
+    proves it for the kernel as printed.
     """
 
     holding: tuple[RangeTest, ...] = ()
@@ -171,7 +171,7 @@ Statement: TypeAlias = Code | Assume
 
 
 def statements_in(block: Block) -> Iterator[Code]:
-    """The statements of a block that are code, each before those inside it."""
+    """The statements of a block without assumptions, each before those inside it."""
     for s in block:
         if not isinstance(s, Assume):
             yield s

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from liftpy.ir.nat import Nat
+from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import F32, I32, ScalarType
 from liftpy.primitives.lowered import TEXEL
 from liftpy.views.terms import Memory
@@ -145,20 +146,21 @@ class Pack:
 
 
 LEAST_SHUFFLED = 4
-"""The fewest elements that are taken from longer vectors."""
+"""The fewest lanes for which two loads and a shuffle are used."""
 
 
 def every_second(lanes: tuple[Value, ...]) -> tuple[Cell, Cell] | None:
-    """Two vectors with lanes that are two elements apart, at the even and at the odd places.
+    """Two vectors, of which the even lanes of the first and the odd ones of the second are `lanes`.
 
-    The second one begins one element before the middle lane, so both lie between the first and the
-    last lane. None for other lanes, and for memory that is written.
+    The lanes are two elements apart. The second vector begins one element before the middle lane,
+    so both lie between the first and the last lane. None for other lanes, for memory that is
+    written, and for types that are arrays of bytes in C.
     """
     first, width = lanes[0], len(lanes)
     if width < LEAST_SHUFFLED or not isinstance(first, Cell):
         return None
     memory, index = first.memory, first.index
-    if memory.space != "global" or memory.writable:
+    if memory.space != "global" or memory.writable or not RECORDS[memory.scalar.name].is_whole:
         return None
     if any(lane != Cell(memory, index + 2 * k) for k, lane in enumerate(lanes)):
         return None

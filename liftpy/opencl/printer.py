@@ -228,7 +228,7 @@ class Printer:
     def pack(self, lanes: tuple[Value, ...]) -> C:
         """Scalars as a vector; two loads and a shuffle, if possible, are faster than inserts."""
         width, halves = len(lanes), every_second(lanes)
-        if halves is None or is_split(halves[0].memory.scalar):
+        if halves is None:
             return CallC(f"({vector_type(lanes[0].type.name, width)})", self.each(lanes))
         # Not `.even` and `.odd` of the loads: Oclgrind ends at components of what a call returns.
         places = (*range(0, width, 2), *range(width + 1, 2 * width, 2))

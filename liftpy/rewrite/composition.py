@@ -37,6 +37,7 @@ from liftpy.rewrite.strategies.families import (
     skeletons_of,
 )
 from liftpy.rewrite.strategies.families.form import Choices, Form
+from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.shapes import lets, parameter
 from liftpy.rewrite.strategy import Derivation, Failure, Step
 
@@ -102,10 +103,11 @@ def stage_skeletons(
 ) -> Iterator[Skeleton]:
     """The skeletons of a stage, derived once for all stages that differ only in names.
 
-    `images` adds those that read arrays through images.
+    `images` adds those that read arrays through images. `families` do not restrict stages that only
+    `plain` makes.
     """
     usual = (name for name, f in FAMILIES.items() if not (f.if_named or f.instructions))
-    for family in families or usual:
+    for family in [PLAIN.name] if stage.only_plain else families or usual:
         if not stage.is_for(family):
             continue
         whole = partition if partition.is_whole else None

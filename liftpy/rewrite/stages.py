@@ -24,7 +24,7 @@ WINOGRAD = "winograd"
 """The choice of the results per tile; programs that compute directly do not have it."""
 
 MOST_ONCE = 1 << 24
-"""The most operations of a value of constants that only `plain` makes: some milliseconds, once."""
+"""The most operations of a stage of the prepare phase that only `plain` makes."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,10 @@ class Stage:
         """Whether a family may make the stage: `blocked` if it holds values, any other if not.
 
         In a form by F(m, r), only `small` makes a stage of straight-line code, and `plain` makes
-        only stages that `direct` does not fit: a program has many such stages. The time of a
-        prepared copy does not count, nor that of other values of constants with few operations, so
-        these have no other family than `plain`.
+        only stages that `direct` does not fit: a program has many such stages. The prepare phase,
+        whose time does not count, makes a short stage by `plain`.
         """
-        if self.prepared_copy or self.is_prepared_soon:
+        if self.only_plain:
             return family == PLAIN.name
         if self.holds or family == BLOCKED.name:
             return self.holds and family == BLOCKED.name
@@ -68,8 +67,10 @@ class Stage:
         return family != PLAIN.name or not self.is_direct
 
     @cached_property
-    def is_prepared_soon(self) -> bool:
-        """Whether the prepare phase makes the stage in few operations, in any family."""
+    def only_plain(self) -> bool:
+        """Whether the prepare phase makes the stage in at most `MOST_ONCE` operations."""
+        if self.prepared_copy:
+            return True
         if not self.runs_once or WINOGRAD in dict(self.within):
             return False
         return operations(replace(self.program, constants=frozenset())) <= MOST_ONCE

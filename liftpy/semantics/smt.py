@@ -63,7 +63,7 @@ class Answer:
 def ask(assertions: Iterable[Bool], steps: int = STEPS, *, alone: bool = False) -> Answer:
     """Whether the assertions can hold together, by a fresh solver in a context of its own.
 
-    They are in such a context if they are `alone`: nothing else was made or asked in theirs.
+    With `alone`, that is the context of the assertions, which must contain nothing else.
 
     z3 orders terms by age; with a context of its own, an answer depends neither on the machine nor
     on earlier queries. z3's solver without preprocessing takes a third of the time of the other

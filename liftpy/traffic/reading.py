@@ -302,7 +302,7 @@ class Reader:
 
 
 def as_printed(s: Simple) -> Iterator[tuple[Cell, bool]]:
-    """The accesses of a statement, as `accesses_of`, of which some lanes are loaded as vectors."""
+    """The loads and stores of a statement's code, each with whether it stores."""
     yield from ((cell, False) for cell in loaded(s.value))
     if isinstance(s, Store):
         yield s.cell, True

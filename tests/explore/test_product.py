@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -396,6 +397,38 @@ def test_a_memory_limit_bounds_the_peak_of_all_stages_together(three):
     assert 0 < limited.count() < three.count()
     within = [peak(c) for c in limited.sample(20, seed=1)]
     assert max(within) <= limit
+
+
+def test_a_memory_limit_admits_each_candidate_whose_peak_it_is(three):
+    """Constants that several stages read count once, those of the prepare phase not at all."""
+    peaks = {peak(c) for c in three.sample(200, seed=1)}
+    for limit in peaks:
+        within = space_of(THREE, DEFAULT_DEVICE, memory_limit=limit)
+        assert max(peak(c) for c in within.sample(50, seed=1)) == limit
+    least = min(peaks)
+    below = space_of(THREE, DEFAULT_DEVICE, memory_limit=least - 1)
+    assert below.count() == 0
+    assert f"the least possible limit is {least} bytes" in below.why_empty(least - 1)
+
+
+def test_the_constants_of_the_prepare_phase_count_for_the_memory_of_the_device():
+    program = parse("""def p(xs: [4]f32, const w: [4][64]f32, const u: [4][64]f32) =
+      let a = w |> map(reduce(add, 0)) in let b = u |> map(reduce(add, 0)) in
+      zip(xs, a, b) |> map((x, y, z) => x * y + z)""")
+    (first, *_) = space_of(program, DEFAULT_DEVICE).sample(1)
+    needed = compile_candidate(first.skeleton, first.point).memory.prepare
+    assert needed >= 2048
+    assert not space_of(program, replace(DEFAULT_DEVICE, global_memory=needed - 1)).possible
+    assert space_of(program, replace(DEFAULT_DEVICE, global_memory=needed + 64)).possible
+
+
+def test_families_do_not_restrict_the_values_that_the_prepare_phase_makes():
+    program = parse("""def p(xs: [64]f32, const w: [64]f32) =
+      let a = w |> map(x => x * x) in zip(xs, a) |> map((x, t) => x * t)""")
+    tiled = space_of(program, DEFAULT_DEVICE, families=["tiled"])
+    assert tiled.choices["a.family"] == ["plain"]
+    assert tiled.choices["result.family"] == ["tiled"]
+    assert tiled.count() > 0
 
 
 def test_a_limit_that_nothing_keeps_is_refused_with_the_least():

@@ -104,27 +104,38 @@ def least_of_all(unit: Member | Product, least: Mapping[int, int | None]) -> Ite
         yield from (max(found for found in each if found is not None),) if each else ()
 
 
+def least_limit(units: Iterable[Member | Product]) -> int | None:
+    """The least memory limit under which a unit has candidates; None if no limit helps."""
+    found: list[int] = []
+    for unit in units:
+        groups = unit.groups if isinstance(unit, Product) else ((unit,),)
+        each = [[0 if m.possible else least_memory(m.system) for m in group] for group in groups]
+        known = [[bytes_ for bytes_ in group if bytes_ is not None] for group in each]
+        if all(known):
+            found.append(max(map(min, known)))
+    return min(found, default=None)
+
+
 def why_empty(
     what: str,
-    members: Iterable[Member],
+    units: Sequence[Member | Product],
     answered: Callable[[], Answer],
     memory_limit: int | None = None,
 ) -> str:
-    """Why a space with these members is empty; `what` is the fact to explain.
+    """Why a space with these units is empty; `what` is the fact to explain.
 
     `answered` returns the answer for no settings. Its text is the reason if each member by itself
     has candidates, or if members are empty for different reasons. If a memory limit is given, the
     result names the least possible limit.
     """
-    members = [*members]
     if memory_limit is not None:
-        found = (least_memory(member.system) for member in members)
-        least = min((bytes_ for bytes_ in found if bytes_ is not None), default=None)
-        if least is not None:
+        least = least_limit(units)
+        if least:
             return (
                 f"{what} within a memory limit of {memory_limit} bytes: the least possible "
                 f"limit is {least} bytes"
             )
+    members = {m.key: m for unit in units for m in unit.members}.values()
     reasons = [explain(m.system, {}).clashes for m in members if not m.possible]
     if reasons:
         for clause in reasons[0]:

@@ -444,7 +444,7 @@ class Space:
         If a memory limit is given, the text names the least possible one.
         """
         what = f"{self.program.name} has no candidate on {self.device.name}"
-        return why_empty(what, self.every, lambda: self.explain({}), memory_limit)
+        return why_empty(what, self.units, lambda: self.explain({}), memory_limit)
 
     def _outline(self) -> str:
         """The choices and the sizes of each family."""

@@ -72,7 +72,7 @@ def units_of(
         for of, (stage, around) in zip(each, around_each(partition, each), strict=True):
             key = stage, around
             if key not in known:
-                limit = None if stage.runs_once else memory_limit  # it is of a run
+                limit = None if stage.runs_once else memory_limit  # for runs only
                 systems = ((one.skeleton, one.within(around, limit)) for one in of)
                 known[key] = tuple(Member(s, system, stage.name) for s, system in systems)
             groups.append(known[key])
