@@ -167,7 +167,7 @@ def kernel_bounds(code: LoopKernel) -> dict[str, Any]:
     return {
         "kernel": code.name,
         "accesses": [*accesses],
-        "guards": [*map(str, guards(code))],
+        "guards": [*dict.fromkeys(map(str, guards(code)))],
         "shared": [*map(str, shared_stores(code))],
     }
 

@@ -98,7 +98,7 @@ def lines_of(block: Block, pad: str) -> Iterator[str]:
 def assumed_texts(s: Assume) -> Iterator[str]:
     """What is assumed of each test."""
     yield from map(test_text, s.holding)
-    yield from (f"not {test_text(test)}" for test in s.failing)
+    yield from (f"not ({test_text(test)})" for test in s.failing)
     yield from (f"{test_text(test)} like {test_text(simple)}" for test, simple in s.same)
 
 
