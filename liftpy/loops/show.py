@@ -99,7 +99,7 @@ def assumed_texts(s: Assume) -> Iterator[str]:
     """What is assumed of each test."""
     yield from map(test_text, s.holding)
     yield from (f"not ({test_text(test)})" for test in s.failing)
-    yield from (f"{test_text(test)} like {test_text(simple)}" for test, simple in s.same)
+    yield from (f"{test_text(test)} exactly where {test_text(simple)}" for test, simple in s.same)
 
 
 def typed(value: Value) -> str:

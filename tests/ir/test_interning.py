@@ -82,7 +82,6 @@ def test_nans_of_one_type_are_one_number() -> None:
 def test_the_names_that_a_text_unpacks_are_kept() -> None:
     one = parse("def p(xs: [6]f32) = zip(xs, xs) |> map((a, b) => a * b)")
     other = parse("def p(xs: [6]f32) = zip(xs, xs) |> map(t => t.0 * t.1)")
-    assert one == other or one.body.body != other.body.body
     for program in (one, other, one):
         again = lp.parse(show(program))
         assert show(again) == show(program)

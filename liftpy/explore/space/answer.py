@@ -95,13 +95,16 @@ def least_of_all(unit: Member | Product, least: Mapping[int, int | None]) -> Ite
     """
     groups = unit.groups if isinstance(unit, Product) else ((unit,),)
     prevented = [[least[id(m)] for m in group if id(m) in least] for group in groups]
-    each = [
-        min((found for found in group if found is not None), default=None)
-        for group in prevented
-        if group
-    ]
-    if sum(map(len, prevented)) == len(least) and None not in each:
-        yield from (max(found for found in each if found is not None),) if each else ()
+    found = least_for_all(group for group in prevented if group)
+    if found and sum(map(len, prevented)) == len(least):
+        yield found
+
+
+def least_for_all(groups: Iterable[Sequence[int | None]]) -> int | None:
+    """The least limit that admits a member of each group; None if none of a group has one."""
+    each = [min((n for n in group if n is not None), default=None) for group in groups]
+    known = [n for n in each if n is not None]
+    return max(known, default=0) if len(known) == len(each) else None
 
 
 def least_limit(units: Iterable[Member | Product]) -> int | None:
@@ -109,10 +112,9 @@ def least_limit(units: Iterable[Member | Product]) -> int | None:
     found: list[int] = []
     for unit in units:
         groups = unit.groups if isinstance(unit, Product) else ((unit,),)
-        each = [[0 if m.possible else least_memory(m.system) for m in group] for group in groups]
-        known = [[bytes_ for bytes_ in group if bytes_ is not None] for group in each]
-        if all(known):
-            found.append(max(map(min, known)))
+        each = ([0 if m.possible else least_memory(m.system) for m in group] for group in groups)
+        if (least := least_for_all(each)) is not None:
+            found.append(least)
     return min(found, default=None)
 
 
