@@ -185,7 +185,7 @@ class DecidedTest:
     def __str__(self) -> str:
         if self.like is not None:
             return f"{test_text(self.test)} exactly where {test_text(self.like)}"
-        return f"{test_text(self.test)} {'always' if self.holds else 'never'} holds there"
+        return f"{test_text(self.test)} {'holds' if self.holds else 'fails'} wherever it was tested"
 
 
 @dataclass(frozen=True)
