@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
-import openvino
 import torch
 from gradients import Arrays, fastest, from_image, image, ours
 from peers.graph import serialised
@@ -153,6 +152,8 @@ class Layer:
         self, model: bytes, nchw: np.ndarray
     ) -> tuple[Callable[[], Any], Callable[[], np.ndarray]]:
         """A request with its input and its output set."""
+        import openvino  # noqa: PLC0415  its TBB must not be loaded before that of Intel's OpenCL
+
         core = openvino.Core()
         settings = {
             "INFERENCE_PRECISION_HINT": "f32",
@@ -291,6 +292,7 @@ def main() -> None:
     rows: list[str] = []
     ratios: list[float] = []
     with tempfile.TemporaryDirectory() as folder, Session(find_device(given.device)) as session:
+        print(f"{session.device.name} ({session.device.platform})")
         for layer in chosen:
             row, ratio = compare(layer, session, Path(folder), given)
             print(row, flush=True)

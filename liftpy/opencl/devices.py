@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -57,7 +58,8 @@ def find_device(selector: str | None = None) -> Device:
     >>> lp.find_device("profile:mali-g72").max_work_group_size
     384
 
-    Raises DeviceRefused if there is no device at all, UnknownName if none fits.
+    Raises DeviceRefused if there is no device at all, UnknownName if none fits. Warns if None is
+    given and an installed runtime could not be used.
     """
     if selector is not None and selector.startswith(PROFILE):
         return profile(selector.removeprefix(PROFILE)).device
@@ -66,6 +68,8 @@ def find_device(selector: str | None = None) -> Device:
         notes = " ".join(("no OpenCL device was found.", *device_notes(), HOW_TO_GET_A_DEVICE))
         raise DeviceRefused(notes)
     if selector is None:
+        for note in _found()[1]:
+            warnings.warn(f"{note} The default device is {known[0].platform}.", stacklevel=3)
         return known[0]
     fitting = those_named(selector, known)
     if not fitting:

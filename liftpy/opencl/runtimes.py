@@ -137,11 +137,23 @@ def load(library: Path) -> str | None:
             {d for (_, d), path in zip(NEEDED, needed, strict=True) if path is None},
         )
         without = f" ({' and '.join(absent)} not installed)" if absent else ""
-        return (
-            f"Intel's OpenCL runtime, {library}, cannot be loaded: {error}{without}; "
-            "`pip install 'liftpy[cpu]'` installs what it needs."
-        )
+        refused = f"Intel's OpenCL runtime, {library}, cannot be loaded: {error}{without}"
+        if before := loaded_before([path for path in needed if path is not None]):
+            return (
+                f"{refused}. This process had already loaded {' and '.join(map(str, before))}, "
+                "which the linker takes instead of the library that this runtime needs; call "
+                "lp.devices() before you import the package that loads it."
+            )
+        return f"{refused}; `pip install 'liftpy[cpu]'` installs what it needs."
     return None
+
+
+def loaded_before(needed: list[Path]) -> list[Path]:
+    """Libraries of this process that have the name of a needed one and are other files."""
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
+    fields = (line.split(maxsplit=5) for line in maps.splitlines())
+    loaded = {Path(f[5]) for f in fields if len(f) == 6}
+    return sorted({x for x in loaded for path in needed if x.name == path.name and x != path})
 
 
 def system_folders() -> tuple[Path, ...]:

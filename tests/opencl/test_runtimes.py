@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from liftpy.opencl import devices as devices_module
 from liftpy.opencl import runtimes
 
 INTEL = runtimes.installed("intel-opencl-rt", runtimes.INTEL)
@@ -27,13 +30,13 @@ print(json.dumps({
 needs_intel = pytest.mark.skipif(INTEL is None, reason="intel-opencl-rt is not installed")
 
 
-def start(cache, vendors=None):
+def start(cache, vendors=None, first=""):
     environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
     environment.pop("OCL_ICD_VENDORS", None)
     if vendors is not None:
         environment["OCL_ICD_VENDORS"] = str(vendors)
     return subprocess.Popen(
-        [sys.executable, "-c", REPORT],
+        [sys.executable, "-c", first + REPORT],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -111,6 +114,29 @@ def test_the_users_choice_of_intel_works(tmp_path, form):
     seen = report(start(tmp_path / "cache", vendors))
     assert seen["platforms"] == ["Intel(R) OpenCL"]
     assert seen["vendors"] == str(vendors)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+@needs_intel
+def test_a_library_of_the_same_name_that_was_loaded_before_is_named(tmp_path):
+    other = tmp_path / runtimes.installed("tbb", "libtbb.so.").name
+    source = tmp_path / "empty.c"
+    source.write_text("")
+    command = ["gcc", "-shared", f"-Wl,-soname,{other.name}", "-o", str(other), str(source)]
+    subprocess.run(command, check=True)
+    seen = report(start(tmp_path / "cache", first=f"import ctypes; ctypes.CDLL({str(other)!r})"))
+    assert "Intel(R) OpenCL" not in seen["platforms"]
+    (note,) = (n for n in seen["notes"] if runtimes.RUSTICL not in n)
+    assert f"had already loaded {other}" in note
+    assert "call lp.devices() before" in note
+
+
+def test_the_default_device_is_named_if_an_installed_runtime_cannot_be_used(device, monkeypatch):
+    found = devices_module._found()[0]
+    monkeypatch.setattr(devices_module, "_found", lambda: (found, ("It failed.",), ()))
+    said = re.escape(f"It failed. The default device is {found[0][0].platform}.")
+    with pytest.warns(UserWarning, match=said):
+        assert devices_module.find_device() == found[0][0]
 
 
 def test_icd_files_that_name_nothing_or_intel_again_are_left_out(tmp_path):
