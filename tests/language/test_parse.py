@@ -6,8 +6,10 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import liftpy as lp
 from liftpy.errors import LiftError, SyntaxRefused, TypeRefused, UnknownName
 from liftpy.ir.expr import Expr, Literal, Param, Tuple
 from liftpy.ir.function import Lambda
@@ -215,6 +217,42 @@ def calls(p: Program):
 def test_a_text_may_define_a_function_of_the_prelude_anew():
     p = parse("fun add(x: f32, y: f32) = x - y def f(a: f32) = add(a, a)")
     assert p.body.body.fun != PRELUDE["add"]
+
+
+def test_a_call_of_a_function_of_arrays_is_its_body() -> None:
+    """An argument that is computed has a name, so that it is computed once."""
+    text = """
+        fun twice(xs: [8]f32, by: f32) = zip(xs, xs) |> map((a, b) => a * by + b)
+        def p(ys: [8]f32, by: f32) = twice(twice(ys, 2), by)"""
+    written = """
+        def p(ys: [8]f32, by: f32) =
+          let xs = (let by = 2 in zip(ys, ys) |> map((a, b) => a * by + b)) in
+          zip(xs, xs) |> map((a, b) => a * by + b)"""
+    ys = np.arange(8, dtype=np.float32)
+    found, wanted = (lp.evaluate(parse(t), ys, np.float32(3)) for t in (text, written))
+    assert found.tolist() == wanted.tolist() == (12 * ys).tolist()
+    assert "fun" not in show(parse(text))
+    assert show(parse(show(parse(text)))) == show(parse(text))
+
+
+def test_arrays_inside_a_function_of_scalars_are_part_of_the_program_too() -> None:
+    p = parse(
+        "fun sum(x: f32) = iota(4) |> map(i => x * f32(i)) |> reduce(add, 0) def f(x: f32) = sum(x)"
+    )
+    assert lp.evaluate(p, np.float32(2)) == 12
+    assert "fun" not in show(p)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fun plus(x: [4]f32, y: [4]f32) = zip(x, y) |> map(add) laws associative",
+        "fun same(x: f32) = x laws commutative",
+    ],
+)
+def test_only_operations_on_one_type_without_arrays_have_laws(text: str) -> None:
+    with pytest.raises(TypeRefused, match=r"cannot be .*\n.*\n.*no value in it is an array"):
+        parse(text + " def f(x: f32) = x")
 
 
 def test_sizes_have_ranges():

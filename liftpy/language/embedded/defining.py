@@ -25,7 +25,7 @@ from liftpy.ir.types import (
 )
 from liftpy.language.embedded.documented import word
 from liftpy.language.embedded.functions import bind, closed, result
-from liftpy.language.embedded.operations import agreeing
+from liftpy.language.embedded.operations import agreeing, has_arrays
 from liftpy.language.embedded.sharing import placeholder, plain_name
 from liftpy.language.embedded.trace import traced
 from liftpy.language.given import misfit_of, shown
@@ -96,13 +96,16 @@ def laws_of(laws: Any) -> tuple[Law, ...]:
 
 
 def check_laws(made: UserFun) -> None:
-    """Refuse laws of a function that is not a binary operation on one type."""
+    """Refuse laws of a function that is not a binary operation on one type without arrays."""
     types = {str(t) for t in (*(p.type for p in made.params), made.body.type)}
-    if made.laws and (len(made.params) != 2 or len(types) != 1):
+    if made.laws and (len(made.params) != 2 or len(types) != 1 or has_arrays(made)):
         given = ", ".join(str(p.type) for p in made.params)
         what = f"{made.name} cannot be {made.laws[0]}"
         why = f"it is a function from {given} to {made.body.type}"
-        suggestion = "only a function of two values of a type that returns that type has laws"
+        suggestion = (
+            "only a function of two values of a type that returns that type has laws; no value in "
+            "it is an array"
+        )
         raise TypeRefused(f"{what}\n  {why}\n  {suggestion}")
 
 

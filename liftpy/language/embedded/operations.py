@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from liftpy.errors import TypeRefused, plural
-from liftpy.ir.call import FunCall
-from liftpy.ir.expr import Expr, Literal
-from liftpy.ir.function import UserFun
+from liftpy.ir.call import FunCall, substitute_lambda
+from liftpy.ir.expr import Expr, Literal, Param
+from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.nat import Nat
 from liftpy.ir.operators import OPERATORS, SHIFTS
 from liftpy.ir.primitive import ScalarOp
@@ -28,6 +28,7 @@ from liftpy.ir.types import (
     Type,
     VectorType,
 )
+from liftpy.ir.walk import top_down
 from liftpy.language.embedded.no_operand import NoOperand
 from liftpy.language.embedded.trace import current
 from liftpy.language.given import is_number, plain, shown
@@ -142,4 +143,37 @@ def call_of(f: UserFun, *args: Any) -> Expr:
         )
         raise TypeRefused(message)
     values = [constant_like(a, Literal(0, t)) for a, t in zip(args, types, strict=True)]
-    return FunCall(f, agreeing(values, types))
+    return user_call(f, agreeing(values, types))
+
+
+def user_call(f: UserFun, args: Sequence[Expr]) -> Expr:
+    """A call of a user function; that of a function in which there are arrays is its body.
+
+    Kernels have functions of scalars only. The body reads an argument that is computed through a
+    `let`, so that it is computed once.
+    """
+    checked = FunCall(f, tuple(args))
+    if not has_arrays(f):
+        return checked
+    named = [(p, a) for p, a in zip(f.params, args, strict=True) if not isinstance(a, Param)]
+    body = Lambda(tuple(p for p, _ in named), f.body)
+    by: dict[Param, Expr] = {
+        p: a for p, a in zip(f.params, args, strict=True) if isinstance(a, Param)
+    }
+    inner = substitute_lambda(body, by)
+    return FunCall(inner, tuple(a for _, a in named)) if named else inner.body
+
+
+def has_arrays(f: UserFun) -> bool:
+    """Whether a parameter of a function, or anything that it computes, is an array."""
+    parts = (*f.params, *(part for _, part in top_down(f.body)))
+    return any(isinstance(t, ArrayType) for part in parts for t in leaves(part.type))
+
+
+def leaves(t: Type) -> Iterator[Type]:
+    """The components of nested tuples; any other type itself."""
+    if isinstance(t, TupleType):
+        for element in t.elements:
+            yield from leaves(element)
+    else:
+        yield t

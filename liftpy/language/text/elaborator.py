@@ -33,7 +33,7 @@ from liftpy.ir.types import (
 )
 from liftpy.language.embedded.folds import accumulators, component_types, first_that_fits
 from liftpy.language.embedded.functions import eta
-from liftpy.language.embedded.operations import USUAL_TYPES, check_constant
+from liftpy.language.embedded.operations import USUAL_TYPES, check_constant, user_call
 from liftpy.language.embedded.prelude import OPERATIONS
 from liftpy.language.embedded.stages import WRITTEN_OUT, fixed_times, keeps_type
 from liftpy.language.extent import limited
@@ -254,7 +254,7 @@ class Elaborator(CallElaborator):
                 for arg, p in zip(node.args, fun.params, strict=True)
             )
         args = self.agree(values, [p.type for p in fun.params])
-        return self.built(node, lambda: FunCall(fun, args), lambda: (signature(fun),))
+        return self.built(node, lambda: user_call(fun, args), lambda: (signature(fun),))
 
     def called(self, cls: type[Primitive], node: Call, scope: Scope) -> Expr:
         """A primitive that is written with all its arguments in parentheses."""
@@ -310,7 +310,7 @@ class Elaborator(CallElaborator):
                 why = signature(fun), f"call it: {word}({', '.join(p.name for p in fun.params)})"
                 raise self.refuse(TypeRefused, what, node, *why)
             (value,) = self.agree((operand,), [p.type for p in fun.params])
-            return self.built(node, lambda: FunCall(fun, (value,)), lambda: (signature(fun),))
+            return self.built(node, lambda: user_call(fun, (value,)), lambda: (signature(fun),))
         if word in PRIMITIVES:
             return self.primitive(PRIMITIVES[word], args, operand, node, scope)
         if word in ABBREVIATIONS:

@@ -20,10 +20,11 @@ from liftpy.ir.nat import var
 from liftpy.ir.program import Program
 from liftpy.ir.storing import with_storage
 from liftpy.ir.types import ScalarType
+from liftpy.language.embedded.defining import check_laws
 from liftpy.language.embedded.prelude import PRELUDE
 from liftpy.language.printing import show as printing
 from liftpy.language.printing.show import WIDTH
-from liftpy.language.text.call_elaborator import WORDS
+from liftpy.language.text.call_elaborator import WORDS, no_suggestions
 from liftpy.language.text.elaborator import Elaborator, Scope
 from liftpy.language.text.parse import parse_expr, parse_program
 from liftpy.language.text.syntax import Formal, FunSyntax, ProgramSyntax, SizeSyntax, StorageSyntax
@@ -134,7 +135,9 @@ class ProgramElaborator(Elaborator):
                 why = "write `associative`, `commutative` or `neutral 0`"
                 raise self.refuse(SyntaxRefused, what, declared, why)
             laws.append(Law(declared.name, declared.value))
-        self.functions[name] = UserFun(name, params, body, tuple(laws))
+        made = UserFun(name, params, body, tuple(laws))
+        self.built(node, lambda: check_laws(made), no_suggestions)
+        self.functions[name] = made
 
     def param(self, node: Formal) -> Param:
         """A parameter with its type."""
