@@ -92,6 +92,26 @@ PROGRAMS["a view that reads twice, in groups"] = f"""
         |> map(group => group |> map(row => row |> map((a, b) => a - 2 * b) |> reduce(add, 0))
           |> reduce((a, b) => a * 0.5 - b, 0))"""
 
+SUM = "map2d(window => window |> join |> reduce((a, e) => a * 0.5 + e, 0))"
+
+PROGRAMS["blocks with a halo"] = f"""
+    def p(x: [8][11]f32) =
+      let one = (x |> padClamp2d(1, 1, 1, 1) |> slide2d(3, 1) |> {SUM})
+      in one |> padClamp2d(1, 1, 1, 1) |> slide2d(3, 1) |> {SUM}"""
+
+PROGRAMS["a halo of a halo"] = """
+    def p(x: [41]f32) =
+      let one = (x |> slide(4, 1) |> map(w => w |> reduce((a, e) => a * 0.5 + e, 0))),
+          two = (one |> slide(5, 1) |> map(w => w |> reduce((a, e) => a * 0.5 - e, 0)))
+      in two |> slide(4, 2) |> map(w => w |> reduce((a, e) => e - a * 0.5, 0))"""
+
+for border in ("padMirror", "padWrap"):
+    PROGRAMS[f"a halo and {border}"] = f"""
+        def p(x: [12][5]f32) =
+          let one = (x |> map(reduce((a, e) => a * 0.5 + e, 0)))
+          in one |> {border}(2, 1) |> slide(4, 1)
+            |> map(w => w |> reduce((a, e) => a * 0.5 - e, 0))"""
+
 REFUSED = {
     "windows that overlap a pad": """
         def p(x: [8][4]f32) =
@@ -280,3 +300,41 @@ def test_the_arrays_of_a_row_may_be_held() -> None:
         assert machine.count_of_op >= x.size
         assert compilation.module.memory.local == (32 * 4 if arrays == "local" else 0)
         assert compilation.module.memory.scratch == 0
+
+
+@pytest.mark.parametrize("block", [1, 2, 8, 32])
+def test_a_block_computes_what_its_windows_share_once(block: int) -> None:
+    """Beside its own elements a block computes only its halo: one element on each side."""
+    program = parse("""
+        def p(x: [36]f32) =
+          let one = (x |> slide(3, 1) |> map(w => exp(w |> reduce(add, 0))))
+          in one |> slide(3, 1) |> map(reduce(add, 0))""")
+    skeleton = some_of(program, "blocked", 1, hold="local", items="one")[0]
+    points = Space(collect(skeleton, DEFAULT_DEVICE)).draws(0)
+    point = next(p for p in points if p["block"] == block)
+    (code,) = compile_program(skeleton.at(point)).optimized
+    machine = Counting(code, {"x": np.random.default_rng(0).random(36, np.float32)})
+    machine.block(code.block, machine.everybody)
+    assert machine.count_of_op == 32 // block * (block + 2)
+
+
+def test_many_values_of_a_block_have_common_choices_and_sizes() -> None:
+    """With three values there are 256 combinations of choices; with one, all 16 are offered."""
+    step = f"padClamp2d(1, 1, 1, 1) |> slide2d(3, 1) |> {SUM}"
+    many = parse(f"""
+        def p(x: [16][32]f32) =
+          let one = (x |> {step}), two = (one |> {step}), three = (two |> {step})
+          in three |> {step}""")
+    words = {"one": HELD, "two": HELD, "three": HELD, "inside": "0", "hold": "local"}
+    found = [s for s in derived(many, ("blocked",)) if words.items() <= s.words.items()]
+    assert found
+    names = ("one", "two", "three", "result")
+    for skeleton in found:
+        assert len({skeleton.words[f"{name}.vector"] for name in names}) == 1
+        assert {p.name for p in skeleton.parameters} <= {
+            *("block", "tiled.tile0", "tiled.tile1", "tiled.v"),
+        }
+    few = parse(f"""
+        def p(x: [16][32]f32) = let one = (x |> {step}) in one |> {step}""")
+    mixed = [s.words for s in derived(few, ("blocked",)) if "one.vector" in s.words]
+    assert any(w["one.vector"] != w["result.vector"] for w in mixed)

@@ -20,7 +20,8 @@ from liftpy.ir.expr import Expr
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import NatLike
 from liftpy.ir.walk import Path, at, top_down
-from liftpy.primitives import Map, Slide, Split, Transpose, Zip
+from liftpy.primitives import Map, PadClamp, PadMirror, PadWrap, Slide, Split, Transpose, Zip
+from liftpy.primitives.border import PadInside
 from liftpy.primitives.work import computes
 from liftpy.rewrite.strategies.epilogue import ZIP_OF_MAP, computed, met, tuples_fused
 from liftpy.rewrite.strategies.shapes import body_of, is_let, lets, maker, working_map
@@ -36,6 +37,13 @@ from liftpy.rewrite.strategy import (
     rule,
     seq,
 )
+
+OF_MAP: dict[type[PadInside], str] = {
+    PadClamp: "pad_clamp_of_map",
+    PadMirror: "pad_mirror_of_map",
+    PadWrap: "pad_wrap_of_map",
+}
+"""The law that moves a border of elements of the array behind the map that makes them."""
 
 MARK = rule("let_introduction", {"v": ()})  # `let s = e in s` marks that `e` will be held
 
@@ -97,14 +105,37 @@ def outward(expr: Expr) -> Result:
             blocks = seq(rule("split_of_zip"), outward)
             return choose(behind("split_of_map"), blocks)(expr)
         case FunCall(Split(), _):
-            law = "split_of_map"
+            return choose(with_halo, behind("split_of_map"))(expr)
+        case FunCall(PadInside() as layout, _):
+            law = OF_MAP[type(layout)]
+            return seq(at_path((0,), outward), rule(law))(expr)
         case FunCall(Slide(), _):
-            law = "slide_of_map"
+            return choose(with_halo, behind("slide_of_map"))(expr)
         case FunCall(Transpose(), _):
             return across(expr)
         case _:
             return Failure("into_map", "a layout before the reader does not keep elements whole")
     return behind(law)(expr)
+
+
+def with_halo(expr: Expr) -> Result:
+    """Turn groups of windows of what a map makes into a map of views, with marks at values.
+
+    A group reads one array, in which its windows overlap: the elements that it reads beside its
+    own, and that its neighbours compute too, are its halo.
+    """
+    match expr:
+        case FunCall(Split() | Slide() as groups, (FunCall(Slide() as windows, _),)):
+            if windows.size == windows.step:
+                return Failure("into_map", "the windows of the reader do not overlap")
+            law, inside = f"{groups.name}_of_slide", outward
+        case FunCall(Split() | Slide() as groups, (FunCall(Map() as fun, (array,)),)) if computes(
+            array
+        ) and not computes(fun.f.body):
+            law, inside = f"{groups.name}_of_map", with_halo
+        case _:
+            return Failure("into_map", "the reader has no windows")
+    return seq(rule(law), at_path((0,), inside), rule("map_fusion"))(expr)
 
 
 def behind(law: str) -> Strategy:

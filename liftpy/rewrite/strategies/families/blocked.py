@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeAlias
 
 from liftpy.ir.expr import Expr
 from liftpy.ir.function import Lambda
@@ -50,7 +52,12 @@ ROW = {"local": "local", "private": "private", "global": "local"}
 """For each memory of a block, where a work-item may hold a row that it needs for an element."""
 MOST = {"local": 2**20, "private": 2**11, "global": 2**24}
 """For each memory, the most bytes of values in the smallest block for which it is offered."""
+MOST_COMBINED = 36
+"""The most combinations of the choices of a block's parts that are all offered."""
 TURNS = "turns"  # the number of blocks in a chunk; a work-item holds one of them at a time
+
+Known: TypeAlias = tuple[Choices, tuple[Parameter, ...]]
+"""The choices and the sizes of a value."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class BlockValue:
     value: Expr
     forms: tuple[tuple[str, Form], ...]
     rows: Place | None
-    lowered: dict[Choices, Result] = field(default_factory=dict[Choices, Result], compare=False)
+    lowered: dict[Known, Result] = field(default_factory=dict["Known", Result], compare=False)
 
     def named(self, choice: str) -> str:
         """The full name of one of its choices or sizes."""
@@ -89,10 +96,10 @@ class BlockValue:
         mine.pop(COLUMNS, None)
         return form, (OF_GROUP if choices["items"] == "many" else OF_ONE) | mine
 
-    def parameters(self, choices: dict[str, str]) -> Iterator[Parameter]:
-        """The open sizes."""
+    def parameters(self, choices: dict[str, str], around: str) -> Iterator[Parameter]:
+        """The open sizes, with a prefix for their names."""
         form, mine = self.own(choices)
-        yield from (replace(p, name=self.named(p.name)) for p in form.parameters(mine))
+        yield from (replace(p, name=around + p.name) for p in form.parameters(mine))
 
     def outside(self, choices: dict[str, str]) -> Strategy:
         """Store the input in columns if it lies outside the blocks."""
@@ -107,12 +114,18 @@ class BlockValue:
             return identity
         return stored_in_columns((path[len(self.path) if within else 0 :], depth))
 
-    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
-        """The strategy that lowers the value, derived once for all choices of other parts."""
+    def strategy(
+        self, choices: dict[str, str], sizes: dict[str, Parameter], around: str
+    ) -> Strategy:
+        """The strategy that lowers the value, derived once for all choices of other parts.
+
+        The names of its sizes in `sizes` begin with `around`.
+        """
         form, mine = self.own(choices)
-        known = (*mine.items(), (COLUMNS, choices.get(self.named(COLUMNS), "")))
+        words = (*mine.items(), (COLUMNS, choices.get(self.named(COLUMNS), "")))
+        known = words, (*(p for name, p in sizes.items() if name.startswith(around)),)
         if known not in self.lowered:
-            own = {p.name: sizes[self.named(p.name)] for p in form.parameters(mine)}
+            own = {p.name: sizes[around + p.name] for p in form.parameters(mine)}
             steps = seq(self.columns(choices, within=True), form.strategy(mine, own))
             self.lowered[known] = steps(self.value)
         return where(lambda e: e == self.value, lambda _: self.lowered[known], "this value")
@@ -137,6 +150,33 @@ class Depth:
         """
         return any(dict(part.forms).keys() == {SMALL.name} for part in self.parts)
 
+    def inside(self, memory: str) -> list[tuple[Choices, ...]]:
+        """The choices of each part: every combination of them.
+
+        If the parts are `alike`, only those in which a family makes all its parts in the same way.
+        """
+        every = [*itertools.product(*self.each[memory])]
+        return [made for made in every if agree(made)] if self.alike(memory) else every
+
+    def alike(self, memory: str) -> bool:
+        """Whether all parts that a family makes have the same choices and sizes.
+
+        They do if there are more than `MOST_COMBINED` combinations, whose number and whose number
+        of points grow exponentially with the number of parts.
+        """
+        return math.prod(map(len, self.each[memory])) > MOST_COMBINED
+
+    def around(self, choices: dict[str, str]) -> dict[str, str]:
+        """For each part, the prefix of the names of its sizes: its name, or the family's."""
+        alike = self.alike(rows_in(choices["hold"], choices["items"]))
+        return {p.name: f"{choices[p.named(FORM)]}." if alike else p.named("") for p in self.parts}
+
+    @cached_property
+    def each(self) -> dict[str, list[list[Choices]]]:
+        """For each memory that may hold a row, the choices of each part."""
+        memories = {rows_in(hold, items) for hold in self.memories for items in ITEMS[hold]}
+        return {m: [[*part.choices(m)] for part in self.parts] for m in sorted(memories)}
+
 
 @dataclass(frozen=True)
 class Blocked:
@@ -159,8 +199,8 @@ class Blocked:
             for hold in form.memories:
                 for items in ITEMS[hold][-1:] if form.straight else ITEMS[hold]:
                     outside = product(inside=(word,), hold=(hold,), items=(items,), **around)
-                    own = "private" if items == "many" else ROW[hold]
-                    inside = [*itertools.product(*(part.choices(own) for part in form.parts))]
+                    own = rows_in(hold, items)
+                    inside = form.inside(own)
                     for mine, others in itertools.product(outside, inside):
                         if least_width(dict(mine)) == 1 or has_vectors(dict(others[-1])):
                             yield (*mine, *itertools.chain(*others))
@@ -172,14 +212,16 @@ class Blocked:
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
         """The size of a block, and the sizes of its values."""
         form = self.at[choices["inside"]]
+        around = form.around(choices)
         *held, result = form.parts
-        sizes = (p for part in held for p in part.parameters(choices))
-        least = {result.named(WIDTH): least_width(choices)}
-        own = (
-            replace(p, low=max(p.low, least.get(p.name, p.low))) for p in result.parameters(choices)
+        sizes = [p for part in held for p in part.parameters(choices, around[part.name])]
+        least = {around[result.name] + WIDTH: least_width(choices)}
+        sizes += (
+            replace(p, low=max(p.low, least.get(p.name, p.low)))
+            for p in result.parameters(choices, around[result.name])
         )
         turns = [form.turns] if choices["hold"] == "global" else []
-        return (form.block, *turns, *sizes, *own)
+        return (form.block, *turns, *common(sizes))
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """`into_blocks`, with each value of a block lowered by its form, and held in memory.
@@ -188,11 +230,15 @@ class Blocked:
         buffers than blocks are needed.
         """
         form, hold = self.at[choices["inside"]], choices["hold"]
+        around = form.around(choices)
         turns = in_turn(sizes[TURNS].nat, form.depth + 1) if TURNS in sizes else identity
         return seq(
             lambda _: form.blocks,
             *(part.outside(choices) for part in form.parts),
-            *(at_path(part.path, part.strategy(choices, sizes)) for part in reversed(form.parts)),
+            *(
+                at_path(part.path, part.strategy(choices, sizes, around[part.name]))
+                for part in reversed(form.parts)
+            ),
             *(at_path(part.path, rule(f"to_{hold}")) for part in form.parts[:-1]),
             turns,
             over_blocks(LEVELS[hold], form.depth + 1),
@@ -200,6 +246,30 @@ class Blocked:
             store_padding(choices["pad"]),
             stored_so(choices),
         )
+
+
+def rows_in(hold: str, items: str) -> str:
+    """Where a work-item may hold a row that it needs for an element of a block."""
+    return "private" if items == "many" else ROW[hold]
+
+
+def common(sizes: Iterable[Parameter]) -> Iterator[Parameter]:
+    """The sizes, each name once, with the values that all sizes of this name may have."""
+    known: dict[str, Parameter] = {}
+    for p in sizes:
+        same = known.setdefault(p.name, p)
+        known[p.name] = replace(same, low=max(same.low, p.low), high=min(same.high, p.high))
+    yield from known.values()
+
+
+def agree(made: Iterable[Choices]) -> bool:
+    """Whether the parts that a family makes have the same words for choices of the same name."""
+    known: dict[tuple[str, str], str] = {}
+    for words in made:
+        own = {name.rpartition(".")[2]: word for name, word in words}
+        if any(known.setdefault((own[FORM], n), word) != word for n, word in own.items()):
+            return False
+    return True
 
 
 def has_vectors(words: dict[str, str]) -> bool:
