@@ -88,7 +88,7 @@ class Law:
 
 @dataclass(frozen=True)
 class UserFun:
-    """A named scalar function with declared laws, made by `lp.fun`.
+    """A named function with declared laws, made by `lp.fun`.
 
     >>> import liftpy as lp
     >>> laws = (lp.ASSOCIATIVE, lp.COMMUTATIVE, lp.neutral(0))

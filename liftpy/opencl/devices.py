@@ -58,8 +58,8 @@ def find_device(selector: str | None = None) -> Device:
     >>> lp.find_device("profile:mali-g72").max_work_group_size
     384
 
-    Raises DeviceRefused if there is no device at all, UnknownName if none fits. Warns if None is
-    given and an installed runtime could not be used.
+    Raises DeviceRefused if there is no device at all, UnknownName if none fits. If `selector` is
+    None, warns about each installed runtime that cannot be used.
     """
     if selector is not None and selector.startswith(PROFILE):
         return profile(selector.removeprefix(PROFILE)).device
@@ -69,7 +69,7 @@ def find_device(selector: str | None = None) -> Device:
         raise DeviceRefused(notes)
     if selector is None:
         for note in _found()[1]:
-            warnings.warn(f"{note} The default device is {known[0].platform}.", stacklevel=3)
+            warnings.warn(f"{note} Using {known[0].name} ({known[0].platform}).", stacklevel=3)
         return known[0]
     fitting = those_named(selector, known)
     if not fitting:

@@ -138,22 +138,31 @@ def load(library: Path) -> str | None:
         )
         without = f" ({' and '.join(absent)} not installed)" if absent else ""
         refused = f"Intel's OpenCL runtime, {library}, cannot be loaded: {error}{without}"
-        if before := loaded_before([path for path in needed if path is not None]):
+        if not absent and (before := loaded_before([path for path in needed if path is not None])):
+            others = " and ".join(map(str, before))
             return (
-                f"{refused}. This process had already loaded {' and '.join(map(str, before))}, "
-                "which the linker takes instead of the library that this runtime needs; call "
-                "lp.devices() before you import the package that loads it."
+                f"{refused}. This process had already loaded {others}, which the dynamic linker "
+                "used in place of the version that this runtime needs. Call lp.devices() before "
+                "you import the package that loads it."
             )
         return f"{refused}; `pip install 'liftpy[cpu]'` installs what it needs."
     return None
 
 
 def loaded_before(needed: list[Path]) -> list[Path]:
-    """Libraries of this process that have the name of a needed one and are other files."""
-    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
+    """Libraries loaded in this process with the name of a needed one, up to a version, elsewhere.
+
+    Empty if the system does not say what is loaded.
+    """
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return []
     fields = (line.split(maxsplit=5) for line in maps.splitlines())
     loaded = {Path(f[5]) for f in fields if len(f) == 6}
-    return sorted({x for x in loaded for path in needed if x.name == path.name and x != path})
+    stems = {path.name.partition(".so")[0] for path in needed}
+    named = (x for x in loaded if ".so" in x.name and x.name.partition(".so")[0] in stems)
+    return sorted(x for x in named if x not in needed)
 
 
 def system_folders() -> tuple[Path, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -302,24 +303,50 @@ def test_the_arrays_of_a_row_may_be_held() -> None:
         assert compilation.module.memory.scratch == 0
 
 
-@pytest.mark.parametrize("block", [1, 2, 8, 32])
-def test_a_block_computes_what_its_windows_share_once(block: int) -> None:
-    """Beside its own elements a block computes only its halo: one element on each side."""
-    program = parse("""
-        def p(x: [36]f32) =
-          let one = (x |> slide(3, 1) |> map(w => exp(w |> reduce(add, 0))))
-          in one |> slide(3, 1) |> map(reduce(add, 0))""")
-    skeleton = some_of(program, "blocked", 1, hold="local", items="one")[0]
+ONE = "let one = (x |> slide(3, 1) |> map(w => exp(w |> reduce(add, 0))))"
+FOLD = "map(reduce((a, e) => a * 0.5 + e, 0))"
+SHARED: dict[str, tuple[str, Callable[[int], int]]] = {
+    "windows": (f"def p(x: [36]f32) = {ONE} in one |> slide(3, 1) |> {FOLD}", lambda b: b + 2),
+    "steps": (f"def p(x: [67]f32) = {ONE} in one |> slide(3, 2) |> {FOLD}", lambda b: 2 * b + 1),
+    "gaps": (f"def p(x: [127]f32) = {ONE} in one |> slide(1, 4) |> {FOLD}", lambda b: b),
+    "windows of windows": (
+        f"""
+        def p(x: [40]f32) = {ONE}, two = (one |> slide(5, 1) |> {FOLD}) in
+          two |> slide(3, 1) |> {FOLD}""",
+        lambda b: b + 6,
+    ),
+    "rows": (
+        f"""
+        def p(x: [34][7]f32) =
+          let one = (x |> slide2d(3, 1) |> map2d(w => exp(w |> join |> reduce(add, 0)))) in
+          one |> padClamp2d(1, 1, 1, 1) |> slide2d(3, 1) |> {SUM}""",
+        lambda b: (b + 2) * 5,
+    ),
+}
+"""Programs with 32 results or rows, and the elements of `one` that a block of them computes."""
+
+
+@pytest.mark.parametrize("block", [1, 4, 32])
+@pytest.mark.parametrize("name", SHARED)
+def test_a_block_computes_what_its_windows_share_once(name: str, block: int) -> None:
+    """Besides its own elements, a block computes only its halo."""
+    text, count = SHARED[name]
+    program = parse(text)
+    words = {"one": HELD, "two": HELD, "inside": "0", "hold": "local", "items": "one"}
+    words |= {"one.vector": "no", "one.tail": "none"}
+    held = derived(program, ("blocked",))
+    skeleton = next(s for s in held if all(s.words.get(n, w) == w for n, w in words.items()))
     points = Space(collect(skeleton, DEFAULT_DEVICE)).draws(0)
     point = next(p for p in points if p["block"] == block)
     (code,) = compile_program(skeleton.at(point)).optimized
-    machine = Counting(code, {"x": np.random.default_rng(0).random(36, np.float32)})
+    small = {name: array * np.float32(1e-3) for name, array in inputs(program).items()}
+    machine = Counting(code, small)
     machine.block(code.block, machine.everybody)
-    assert machine.count_of_op == 32 // block * (block + 2)
+    assert machine.count_of_op == 32 // block * count(block)
 
 
 def test_many_values_of_a_block_have_common_choices_and_sizes() -> None:
-    """With three values there are 256 combinations of choices; with one, all 16 are offered."""
+    """Each has two choices of two words: 256 combinations of four values, 16 of two."""
     step = f"padClamp2d(1, 1, 1, 1) |> slide2d(3, 1) |> {SUM}"
     many = parse(f"""
         def p(x: [16][32]f32) =
@@ -330,11 +357,13 @@ def test_many_values_of_a_block_have_common_choices_and_sizes() -> None:
     assert found
     names = ("one", "two", "three", "result")
     for skeleton in found:
-        assert len({skeleton.words[f"{name}.vector"] for name in names}) == 1
+        for choice in ("form", "flat", "vector"):
+            assert len({skeleton.words[f"{name}.{choice}"] for name in names}) == 1
         assert {p.name for p in skeleton.parameters} <= {
             *("block", "tiled.tile0", "tiled.tile1", "tiled.v"),
         }
     few = parse(f"""
         def p(x: [16][32]f32) = let one = (x |> {step}) in one |> {step}""")
     mixed = [s.words for s in derived(few, ("blocked",)) if "one.vector" in s.words]
-    assert any(w["one.vector"] != w["result.vector"] for w in mixed)
+    both = {(w["one.flat"], w["one.vector"], w["result.flat"], w["result.vector"]) for w in mixed}
+    assert len(both) == 16

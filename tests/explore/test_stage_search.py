@@ -400,6 +400,31 @@ def test_what_is_best_stored_is_tried_first_where_it_is_held(holds) -> None:
     assert holding(holds, []).next(rows) is None
 
 
+STEP = "slide(3, 1) |> map(w => w |> reduce((a, e) => a * 0.5 + e, 0))"
+MANY = f"""def p(x: [40]f32) =
+  let one = (x |> padClamp(1, 1) |> {STEP}), two = (one |> padClamp(1, 1) |> {STEP}),
+      three = (two |> padClamp(1, 1) |> {STEP}), four = (three |> padClamp(1, 1) |> {STEP}),
+      five = (four |> padClamp(1, 1) |> {STEP})
+  in five |> padClamp(1, 1) |> {STEP}"""
+
+
+def test_a_common_size_of_held_values_begins_as_that_of_the_last_stored_one() -> None:
+    space = Space.whole(parse(MANY), DEFAULT_DEVICE, families=["tiled", "blocked"])
+    names = ("one", "two", "three", "four", "five", "result")
+    member = next(
+        m
+        for m in space.members
+        if "tiled.tile0" in m.system.by_name and {m.words.get(n, HELD) for n in names} == {HELD}
+    )
+    stored = next(p for p in space.products if {w for _, w in p.partition.words} == {STORED})
+    best: dict[str, list[tuple[int, Drawn]]] = {}
+    for k, (stage, group) in enumerate(zip(stored.partition.stages, stored.groups, strict=True)):
+        tiled = next(m for m in group if m.skeleton.family == "tiled")
+        best[stage.name] = [(50, (tiled.skeleton, {prefixed(stage.name, "tile0"): 2**k}))]
+    search = HeldSearch([member], "", [], lambda c: (c.skeleton, c.point))
+    assert search.sizes_of(member, best)["tiled.tile0"] == 2**5
+
+
 def test_a_held_search_goes_from_the_fastest_to_what_is_next_to_it(holds) -> None:
     """First to other blocks of the same member, then to others with the same sizes."""
     best, trials = best_stored(holds), list[Trial]()

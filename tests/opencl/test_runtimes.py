@@ -128,13 +128,33 @@ def test_a_library_of_the_same_name_that_was_loaded_before_is_named(tmp_path):
     assert "Intel(R) OpenCL" not in seen["platforms"]
     (note,) = (n for n in seen["notes"] if runtimes.RUSTICL not in n)
     assert f"had already loaded {other}" in note
-    assert "call lp.devices() before" in note
+    assert "Call lp.devices() before" in note
+
+
+def test_a_library_that_was_loaded_before_has_the_same_name_up_to_its_version(monkeypatch):
+    lines = (
+        "7f00-7f01 r-xp 00000000 00:00 1    /usr/lib/libtbb.so.12.8",
+        "7f01-7f02 r-xp 00000000 00:00 2    /own/lib/libtbb.so.12",
+        "7f02-7f03 r-xp 00000000 00:00 3    /usr/lib/libtbbmalloc.so.2",
+        "7f03-7f04 rw-p 00000000 00:00 0",
+    )
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: "\n".join(lines))
+    found = runtimes.loaded_before([Path("/own/lib/libtbb.so.12")])
+    assert found == [Path("/usr/lib/libtbb.so.12.8")]
+
+
+def test_nothing_is_known_of_loaded_libraries_where_the_system_does_not_say(monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    assert runtimes.loaded_before([Path("/own/lib/libtbb.so.12")]) == []
 
 
 def test_the_default_device_is_named_if_an_installed_runtime_cannot_be_used(device, monkeypatch):
     found = devices_module._found()[0]
     monkeypatch.setattr(devices_module, "_found", lambda: (found, ("It failed.",), ()))
-    said = re.escape(f"It failed. The default device is {found[0][0].platform}.")
+    said = re.escape(f"It failed. Using {device.name} ({device.platform}).")
     with pytest.warns(UserWarning, match=said):
         assert devices_module.find_device() == found[0][0]
 

@@ -1,11 +1,11 @@
 """The search for stages that hold values: begin with the settings that are best when stored.
 
-A held value has a form and sizes with the same names as those of its own stage. So this search
-begins with the settings that the search for that stage has found, in a few members that are unlike
-each other. Then it tries the neighbours of the fastest candidate so far: the next larger and
-smaller block, another choice, the next value of another size. A faster neighbour immediately
-becomes the fastest candidate. When all neighbours have been tried, those of the fastest candidate
-with other choices are next.
+A held value has a form and sizes with the same names as those of its own stage, or sizes that it
+shares with other values of its family. So this search begins with the settings that the search for
+that stage has found, in a few members that are unlike each other. Then it tries the neighbours of
+the fastest candidate so far: the next larger and smaller block, another choice, the next value of
+another size. A faster neighbour immediately becomes the fastest candidate. When all neighbours have
+been tried, those of the fastest candidate with other choices are next.
 """
 
 from __future__ import annotations
@@ -146,14 +146,18 @@ class HeldSearch:
         return found
 
     def sizes_of(self, member: Member, best: Best) -> dict[str, int]:
-        """The best known sizes of a member's values when they are stored in the same form."""
+        """The best known sizes of a member's values when they are stored in the same form.
+
+        A size that all values of a family have in common is that of the last of these values.
+        """
         found: dict[str, int] = {}
-        for value, (_, (_, sizes)) in self.forms_of(member, best).items():
+        for value, (_, (stored, sizes)) in self.forms_of(member, best).items():
             for size, number in sizes.items():
-                there = prefixed(value, size.rpartition(".")[2])
-                there = prefixed(self.stage, there) if self.stage else there
-                if there in member.system.by_name:
-                    found[there] = number
+                for around in (value, stored.family):
+                    there = prefixed(around, size.rpartition(".")[2])
+                    there = prefixed(self.stage, there) if self.stage else there
+                    if there in member.system.by_name:
+                        found[there] = number
         return found
 
 

@@ -37,7 +37,9 @@ from liftpy.source.caller import beginning, locate
 def fun(
     name: str, params: Mapping[str, Type], body: Callable[..., Any], laws: tuple[Law, ...] = ()
 ) -> UserFun:
-    """Defines a user function of named, typed scalars, with laws that rules may use.
+    """Defines a user function with named, typed parameters, and laws that rules may use.
+
+    A call of a function that uses arrays is replaced by its body.
 
     `body` computes the result from the parameters; it may use nothing else. Declared laws
     (`lp.ASSOCIATIVE`, `lp.COMMUTATIVE`, `lp.neutral(0)`) are trusted, not checked.
@@ -102,9 +104,10 @@ def check_laws(made: UserFun) -> None:
         given = ", ".join(str(p.type) for p in made.params)
         what = f"{made.name} cannot be {made.laws[0]}"
         why = f"it is a function from {given} to {made.body.type}"
+        why += ", and its body uses arrays" if has_arrays(made) else ""
         suggestion = (
-            "only a function of two values of a type that returns that type has laws; no value in "
-            "it is an array"
+            "a function has laws only if it takes two values of one type, returns that type, and "
+            "uses no arrays"
         )
         raise TypeRefused(f"{what}\n  {why}\n  {suggestion}")
 

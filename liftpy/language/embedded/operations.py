@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from liftpy.errors import TypeRefused, plural
 from liftpy.ir.call import FunCall, substitute_lambda
 from liftpy.ir.expr import Expr, Literal, Param
 from liftpy.ir.function import Lambda, UserFun
-from liftpy.ir.nat import Nat
+from liftpy.ir.nat import Nat, Var
 from liftpy.ir.operators import OPERATORS, SHIFTS
-from liftpy.ir.primitive import ScalarOp
+from liftpy.ir.primitive import Get, ScalarOp
 from liftpy.ir.program import Program
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.scalars import cast_literal
@@ -28,7 +28,7 @@ from liftpy.ir.types import (
     Type,
     VectorType,
 )
-from liftpy.ir.walk import top_down
+from liftpy.ir.walk import substitute_function, top_down
 from liftpy.language.embedded.no_operand import NoOperand
 from liftpy.language.embedded.trace import current
 from liftpy.language.given import is_number, plain, shown
@@ -147,33 +147,53 @@ def call_of(f: UserFun, *args: Any) -> Expr:
 
 
 def user_call(f: UserFun, args: Sequence[Expr]) -> Expr:
-    """A call of a user function; that of a function in which there are arrays is its body.
+    """A call of a user function, or the body of one that uses arrays.
 
-    Kernels have functions of scalars only. The body reads an argument that is computed through a
-    `let`, so that it is computed once.
+    Functions in kernels take only scalars. In the body, an argument that is computed is bound by a
+    `let`, so that it is computed once. The body has the sizes of the arguments.
     """
     checked = FunCall(f, tuple(args))
     if not has_arrays(f):
         return checked
-    named = [(p, a) for p, a in zip(f.params, args, strict=True) if not isinstance(a, Param)]
-    body = Lambda(tuple(p for p, _ in named), f.body)
-    by: dict[Param, Expr] = {
-        p: a for p, a in zip(f.params, args, strict=True) if isinstance(a, Param)
-    }
-    inner = substitute_lambda(body, by)
-    return FunCall(inner, tuple(a for _, a in named)) if named else inner.body
+    pairs = [*zip(f.params, args, strict=True)]
+    own = substitute_function(Lambda(f.params, f.body), dict(sizes_given(pairs)))
+    pairs = [*zip(own.params, args, strict=True)]
+    by = {p: a for p, a in pairs if is_read_only(a)}
+    named = [(p, a) for p, a in pairs if p not in by]
+    body = substitute_lambda(Lambda(tuple(p for p, _ in named), own.body), by)
+    return FunCall(body, tuple(a for _, a in named)) if named else body.body
+
+
+def sizes_given(pairs: Iterable[tuple[Param, Expr]]) -> Iterator[tuple[str, Nat]]:
+    """The lengths of arguments for sizes that are lengths of parameters; the first one counts."""
+    known: set[str] = set()
+    for p, a in pairs:
+        for size, length in zip(p.type.lengths(), a.type.lengths(), strict=True):
+            match [*size.terms.items()]:
+                case [(((Var(name=name), 1),), 1)] if name not in known:
+                    known.add(name)
+                    yield name, length
+                case _:
+                    pass
+
+
+def is_read_only(expr: Expr) -> bool:
+    """Whether an expression is a number, or a variable or a component of one."""
+    if isinstance(expr, FunCall) and isinstance(expr.fun, Get):
+        return is_read_only(expr.args[0])
+    return isinstance(expr, Literal | Param)
 
 
 def has_arrays(f: UserFun) -> bool:
     """Whether a parameter of a function, or anything that it computes, is an array."""
     parts = (*f.params, *(part for _, part in top_down(f.body)))
-    return any(isinstance(t, ArrayType) for part in parts for t in leaves(part.type))
+    return any(isinstance(t, ArrayType) for part in parts for t in single_types(part.type))
 
 
-def leaves(t: Type) -> Iterator[Type]:
+def single_types(t: Type) -> Iterator[Type]:
     """The components of nested tuples; any other type itself."""
     if isinstance(t, TupleType):
         for element in t.elements:
-            yield from leaves(element)
+            yield from single_types(element)
     else:
         yield t

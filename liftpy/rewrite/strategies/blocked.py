@@ -16,6 +16,7 @@ A value then never exists as a whole, and the part that is live at one time fits
 from __future__ import annotations
 
 from liftpy.ir.call import FunCall
+from liftpy.ir.constraint import at_most
 from liftpy.ir.expr import Expr
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import NatLike
@@ -43,7 +44,7 @@ OF_MAP: dict[type[PadInside], str] = {
     PadMirror: "pad_mirror_of_map",
     PadWrap: "pad_wrap_of_map",
 }
-"""The law that moves a border of elements of the array behind the map that makes them."""
+"""The law of each border and the map that makes the array: `pad(map(f, x)) = map(f, pad(x))`."""
 
 MARK = rule("let_introduction", {"v": ()})  # `let s = e in s` marks that `e` will be held
 
@@ -107,7 +108,9 @@ def outward(expr: Expr) -> Result:
         case FunCall(Split(), _):
             return choose(with_halo, behind("split_of_map"))(expr)
         case FunCall(PadInside() as layout, _):
-            law = OF_MAP[type(layout)]
+            law = OF_MAP.get(type(layout))
+            if law is None:
+                return Failure("into_map", f"no law exchanges {layout.name} and the value's map")
             return seq(at_path((0,), outward), rule(law))(expr)
         case FunCall(Slide(), _):
             return choose(with_halo, behind("slide_of_map"))(expr)
@@ -119,14 +122,14 @@ def outward(expr: Expr) -> Result:
 
 
 def with_halo(expr: Expr) -> Result:
-    """Turn groups of windows of what a map makes into a map of views, with marks at values.
+    """Turn groups of windows over the result of a map into a map over groups, with a mark in it.
 
-    A group reads one array, in which its windows overlap: the elements that it reads beside its
-    own, and that its neighbours compute too, are its halo.
+    The windows of a group become views of one marked value, in which they overlap. The elements
+    that a group reads besides its own, which its neighbours also compute, are its halo.
     """
     match expr:
         case FunCall(Split() | Slide() as groups, (FunCall(Slide() as windows, _),)):
-            if windows.size == windows.step:
+            if at_most(windows.size, windows.step).known() is not False:
                 return Failure("into_map", "the windows of the reader do not overlap")
             law, inside = f"{groups.name}_of_slide", outward
         case FunCall(Split() | Slide() as groups, (FunCall(Map() as fun, (array,)),)) if computes(

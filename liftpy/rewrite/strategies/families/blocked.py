@@ -53,7 +53,7 @@ ROW = {"local": "local", "private": "private", "global": "local"}
 MOST = {"local": 2**20, "private": 2**11, "global": 2**24}
 """For each memory, the most bytes of values in the smallest block for which it is offered."""
 MOST_COMBINED = 36
-"""The most combinations of the choices of a block's parts that are all offered."""
+"""If the parts of a block have more combinations of choices, parts of one family share theirs."""
 TURNS = "turns"  # the number of blocks in a chunk; a work-item holds one of them at a time
 
 Known: TypeAlias = tuple[Choices, tuple[Parameter, ...]]
@@ -122,7 +122,8 @@ class BlockValue:
         The names of its sizes in `sizes` begin with `around`.
         """
         form, mine = self.own(choices)
-        words = (*mine.items(), (COLUMNS, choices.get(self.named(COLUMNS), "")))
+        family, columns = choices[self.named(FORM)], choices.get(self.named(COLUMNS), "")
+        words = ((FORM, family), (COLUMNS, columns), *mine.items())
         known = words, (*(p for name, p in sizes.items() if name.startswith(around)),)
         if known not in self.lowered:
             own = {p.name: sizes[around + p.name] for p in form.parameters(mine)}
@@ -153,16 +154,27 @@ class Depth:
     def inside(self, memory: str) -> list[tuple[Choices, ...]]:
         """The choices of each part: every combination of them.
 
-        If the parts are `alike`, only those in which a family makes all its parts in the same way.
+        If the parts are `alike`, only the combinations in which parts of the same family agree.
         """
-        every = [*itertools.product(*self.each[memory])]
-        return [made for made in every if agree(made)] if self.alike(memory) else every
+        every = itertools.product(*self.each[memory])
+        return [made for made in every if self.agree(made) or not self.alike(memory)]
+
+    def agree(self, made: Iterable[Choices]) -> bool:
+        """Whether parts lowered by the same family make the same choices."""
+        known: dict[tuple[str, str], str] = {}
+        for part, words in zip(self.parts, made, strict=True):
+            own = {name.rpartition(".")[2]: word for name, word in words}
+            if part.rows is not None:
+                own.setdefault(COLUMNS, "")
+            if any(known.setdefault((own[FORM], n), word) != word for n, word in own.items()):
+                return False
+        return True
 
     def alike(self, memory: str) -> bool:
-        """Whether all parts that a family makes have the same choices and sizes.
+        """Whether all parts lowered by the same family share their choices and sizes.
 
-        They do if there are more than `MOST_COMBINED` combinations, whose number and whose number
-        of points grow exponentially with the number of parts.
+        They do if there are more than `MOST_COMBINED` combinations. The number of combinations, and
+        of their points, grows exponentially with the number of parts.
         """
         return math.prod(map(len, self.each[memory])) > MOST_COMBINED
 
@@ -254,22 +266,12 @@ def rows_in(hold: str, items: str) -> str:
 
 
 def common(sizes: Iterable[Parameter]) -> Iterator[Parameter]:
-    """The sizes, each name once, with the values that all sizes of this name may have."""
+    """One size for each name, with the intersection of the ranges of all sizes of that name."""
     known: dict[str, Parameter] = {}
     for p in sizes:
         same = known.setdefault(p.name, p)
         known[p.name] = replace(same, low=max(same.low, p.low), high=min(same.high, p.high))
     yield from known.values()
-
-
-def agree(made: Iterable[Choices]) -> bool:
-    """Whether the parts that a family makes have the same words for choices of the same name."""
-    known: dict[tuple[str, str], str] = {}
-    for words in made:
-        own = {name.rpartition(".")[2]: word for name, word in words}
-        if any(known.setdefault((own[FORM], n), word) != word for n, word in own.items()):
-            return False
-    return True
 
 
 def has_vectors(words: dict[str, str]) -> bool:
