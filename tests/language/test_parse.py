@@ -273,6 +273,41 @@ def test_a_function_of_arrays_can_be_made_in_python() -> None:
     assert "twice" not in show(p)
 
 
+def test_calls_of_functions_of_arrays_in_python_share_nothing() -> None:
+    """Neither variables, of which one would be bound inside its own value, nor operators."""
+    n = var("n", 1)
+    twice = lp.fun("twice", {"xs": array(F32, 4)}, lambda xs: xs >> lp.map(lambda x: x + x))
+    p = define("p", lambda xs: twice(twice(twice(xs))), xs=array(F32, 4))
+    xs = np.arange(4, dtype=np.float32)
+    assert lp.evaluate(p, xs).tolist() == (8 * xs).tolist()
+    total = lp.fun("total", {"xs": array(F32, n)}, lambda xs: xs >> lp.reduce(add, 0))
+    q = define("q", lambda x: x >> lp.map(total) >> total, x=array(F32, 6, 5))
+    assert show(q).count("reduce(add, 0)") == 2
+
+
+def test_variables_of_a_call_are_not_those_of_its_arguments() -> None:
+    p = parse("""
+        fun sub(a: [4]f32, b: [4]f32) = zip(a, b) |> map((x, y) => x - y)
+        def f(a: [4]f32, b: [4]f32) = sub(b |> map(t => t * 2), a |> map(t => t + 1))""")
+    a, b = np.arange(4, dtype=np.float32), np.arange(7, 11, dtype=np.float32)
+    assert lp.evaluate(p, a, b).tolist() == (2 * b - (a + 1)).tolist()
+    assert show(parse(show(p))) == show(p)
+
+
+@pytest.mark.parametrize(
+    ("params", "args"),
+    [
+        ("xs: [n]f32, ys: [n]f32", "a, b"),
+        ("xs: [2*n]f32", "a"),
+        ("xs: [n][n]f32", "c"),
+    ],
+)
+def test_a_size_of_a_function_has_one_value_in_a_call(params: str, args: str) -> None:
+    text = f"size n: 1.. fun g({params}) = xs |> map(x => x) "
+    with pytest.raises(TypeRefused, match=r"(?s)g cannot be applied.*single lengths"):
+        parse(f"{text} def f(a: [3]f32, b: [4]f32, c: [3][4]f32) = g({args})")
+
+
 @pytest.mark.parametrize(
     "text",
     [

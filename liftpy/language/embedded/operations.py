@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from liftpy.errors import TypeRefused, plural
-from liftpy.ir.call import FunCall, substitute_lambda
-from liftpy.ir.expr import Expr, Literal, Param
+from liftpy.ir.call import FunCall, fresh, substitute
+from liftpy.ir.expr import Expr, Literal, Param, Tuple
 from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.operators import OPERATORS, SHIFTS
-from liftpy.ir.primitive import Get, ScalarOp
+from liftpy.ir.primitive import Get, Primitive, ScalarOp
 from liftpy.ir.program import Program
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.scalars import cast_literal
@@ -150,24 +151,69 @@ def user_call(f: UserFun, args: Sequence[Expr]) -> Expr:
     """A call of a user function, or the body of one that uses arrays.
 
     Functions in kernels take only scalars. In the body, an argument that is computed is bound by a
-    `let`, so that it is computed once. The body has the sizes of the arguments.
+    `let`, so that it is computed once. The body has the sizes of the arguments. Each call has a
+    copy of its own: to a trace, an object that is used twice is a value that is shared.
     """
     checked = FunCall(f, tuple(args))
     if not has_arrays(f):
         return checked
-    pairs = [*zip(f.params, args, strict=True)]
-    own = substitute_function(Lambda(f.params, f.body), dict(sizes_given(pairs)))
-    pairs = [*zip(own.params, args, strict=True)]
-    by = {p: a for p, a in pairs if is_read_only(a)}
-    named = [(p, a) for p, a in pairs if p not in by]
-    body = substitute_lambda(Lambda(tuple(p for p, _ in named), own.body), by)
-    return FunCall(body, tuple(a for _, a in named)) if named else body.body
+    sizes = dict(sizes_given(f, args))
+    own = substitute_function(Lambda(f.params, f.body), sizes)
+    for number, (p, inner, a) in enumerate(zip(f.params, own.params, args, strict=True), 1):
+        if [*inner.type.lengths()] != [*a.type.lengths()]:
+            given = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+            raise TypeRefused(
+                f"{f.name} cannot be applied to {', '.join(str(a.type) for a in args)}\n"
+                f"  argument {number} must be {p.type}{given and f', where {given}'}\n"
+                "  the sizes of a function are single lengths of its parameters, each with one "
+                "value in a call"
+            )
+    taken = {name for a in args for name in names_in(a)}
+    by: dict[Param, Expr] = {}
+    named: list[tuple[Param, Expr]] = []
+    for p, a in zip(own.params, args, strict=True):
+        if is_read_only(a):
+            by[p] = a
+            continue
+        fitting = Param(fresh(p.name, taken), p.type)
+        taken.add(fitting.name)
+        named.append((fitting, a))
+        by[p] = fitting
+    body = substitute(copied(own.body), by)
+    if not named:
+        return body
+    return FunCall(Lambda(tuple(p for p, _ in named), body), tuple(a for _, a in named))
 
 
-def sizes_given(pairs: Iterable[tuple[Param, Expr]]) -> Iterator[tuple[str, Nat]]:
+def names_in(expr: Expr) -> Iterator[str]:
+    """The names of the variables in an expression, and of those that it binds."""
+    for _, part in top_down(expr):
+        if isinstance(part, Param):
+            yield part.name
+        if isinstance(part, FunCall):
+            fun = part.fun.function if isinstance(part.fun, Primitive) else part.fun
+            yield from (p.name for p in fun.params) if isinstance(fun, Lambda) else ()
+
+
+def copied(expr: Expr) -> Expr:
+    """An equal expression; inside a trace, of new objects."""
+    match expr:
+        case Tuple(elements):
+            return Tuple((*map(copied, elements),))
+        case FunCall(Lambda(params, body), args):
+            return FunCall(Lambda(params, copied(body)), (*map(copied, args),))
+        case FunCall(fun, args):
+            if isinstance(fun, Primitive) and (function := fun.function) is not None:
+                fun = replace(fun, f=Lambda(function.params, copied(function.body)))
+            return FunCall(fun, (*map(copied, args),))
+        case _:
+            return expr
+
+
+def sizes_given(f: UserFun, args: Sequence[Expr]) -> Iterator[tuple[str, Nat]]:
     """The lengths of arguments for sizes that are lengths of parameters; the first one counts."""
     known: set[str] = set()
-    for p, a in pairs:
+    for p, a in zip(f.params, args, strict=True):
         for size, length in zip(p.type.lengths(), a.type.lengths(), strict=True):
             match [*size.terms.items()]:
                 case [(((Var(name=name), 1),), 1)] if name not in known:
