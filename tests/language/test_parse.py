@@ -304,8 +304,30 @@ def test_variables_of_a_call_are_not_those_of_its_arguments() -> None:
 )
 def test_a_size_of_a_function_has_one_value_in_a_call(params: str, args: str) -> None:
     text = f"size n: 1.. fun g({params}) = xs |> map(x => x) "
-    with pytest.raises(TypeRefused, match=r"(?s)g cannot be applied.*single lengths"):
+    with pytest.raises(TypeRefused, match=r"(?s)g cannot be applied.*whole length"):
         parse(f"{text} def f(a: [3]f32, b: [4]f32, c: [3][4]f32) = g({args})")
+
+
+def test_a_size_of_a_function_may_have_the_name_of_one_of_its_caller() -> None:
+    p = parse("size n: 1.. fun g(x: [n]f32) = x |> take(n) def p(xs: [2*n]f32) = g(xs)")
+    assert lp.evaluate(p, np.arange(6, dtype=np.float32)).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_length_out_of_the_range_of_a_size_of_a_function_is_refused() -> None:
+    text = "size n: 1..63 size m: 1.. fun g(xs: [n]f32) = xs |> take(n % 64) "
+    with pytest.raises(TypeRefused, match="in the range of the size"):
+        parse(f"{text} def p(ys: [m]f32) = g(ys)")
+
+
+@pytest.mark.parametrize(("steps", "limit"), [(12, "parts"), (1, "nested levels")])
+def test_bodies_that_replace_calls_are_limited(steps: int, limit: str) -> None:
+    each = "xs |> map(x => x + 1)" if steps > 1 else "xs" + " |> map(x => x + 1)" * 50
+    text = f"fun f0(xs: [4]f32) = {each}\n"
+    for k in range(1, 12):
+        call = f"f{k - 1}(f{k - 1}(xs))" if steps > 1 else f"xs |> f{k - 1}" + each[2:]
+        text += f"fun f{k}(xs: [4]f32) = {call}\n"
+    with pytest.raises(TypeRefused, match=limit):
+        parse(text + "def p(xs: [4]f32) = f11(xs)")
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from liftpy.ir.nat import Nat
 from liftpy.ir.types import F32, ArrayType, TupleType, Type, VectorType
 from liftpy.language.embedded.operations import call_of, open_literal, size_as_value
 from liftpy.language.embedded.python_words import OF_NUMBERS, SCALAR_WORDS
-from liftpy.language.embedded.sharing import TRACED, finished, placeholder, shallow
-from liftpy.language.embedded.trace import Trace, current, traced
+from liftpy.language.embedded.sharing import finished, placeholder, shallow
+from liftpy.language.embedded.trace import TRACED, Trace, current, traced
 from liftpy.language.embedded.words import Section
 from liftpy.language.extent import limited
 from liftpy.language.given import is_number, is_stage, plain, shown, stage_or

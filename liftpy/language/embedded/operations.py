@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 from liftpy.errors import TypeRefused, plural
 from liftpy.ir.call import FunCall, fresh, substitute
 from liftpy.ir.expr import Expr, Literal, Param, Tuple
-from liftpy.ir.function import Lambda, UserFun
-from liftpy.ir.nat import Nat, Var
+from liftpy.ir.function import Lambda, UserFun, check_arguments
+from liftpy.ir.nat import INDEX, Nat, Var
 from liftpy.ir.operators import OPERATORS, SHIFTS
 from liftpy.ir.primitive import Get, Primitive, ScalarOp
 from liftpy.ir.program import Program
@@ -29,9 +30,9 @@ from liftpy.ir.types import (
     Type,
     VectorType,
 )
-from liftpy.ir.walk import substitute_function, top_down
+from liftpy.ir.walk import bound_names, height, substitute_function, top_down
 from liftpy.language.embedded.no_operand import NoOperand
-from liftpy.language.embedded.trace import current
+from liftpy.language.embedded.trace import TRACED, current
 from liftpy.language.given import is_number, plain, shown
 from liftpy.language.inference import note_guess, typed
 from liftpy.source.caller import here
@@ -147,6 +148,10 @@ def call_of(f: UserFun, *args: Any) -> Expr:
     return user_call(f, agreeing(values, types))
 
 
+MOST_COPIED = 10_000
+"""The most parts of a body that replaces a call."""
+
+
 def user_call(f: UserFun, args: Sequence[Expr]) -> Expr:
     """A call of a user function, or the body of one that uses arrays.
 
@@ -154,21 +159,23 @@ def user_call(f: UserFun, args: Sequence[Expr]) -> Expr:
     `let`, so that it is computed once. The body has the sizes of the arguments. Each call has a
     copy of its own: to a trace, an object that is used twice is a value that is shared.
     """
-    checked = FunCall(f, tuple(args))
     if not has_arrays(f):
-        return checked
+        return FunCall(f, tuple(args))
+    types = tuple(a.type for a in args)
     sizes = dict(sizes_given(f, args))
     own = substitute_function(Lambda(f.params, f.body), sizes)
     for number, (p, inner, a) in enumerate(zip(f.params, own.params, args, strict=True), 1):
-        if [*inner.type.lengths()] != [*a.type.lengths()]:
-            given = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        wanted, given = [*inner.type.lengths()], [*a.type.lengths()]
+        if len(wanted) == len(given) and wanted != given:
+            where = ", ".join(f"{name} = {size}" for name, size in sizes.items())
             raise TypeRefused(
-                f"{f.name} cannot be applied to {', '.join(str(a.type) for a in args)}\n"
-                f"  argument {number} must be {p.type}{given and f', where {given}'}\n"
-                "  the sizes of a function are single lengths of its parameters, each with one "
-                "value in a call"
+                f"{f.name} cannot be applied to {', '.join(map(str, types))}\n"
+                f"  argument {number} must be {p.type}{where and f', where {where}'}\n"
+                "  each size of a function must be the whole length of a parameter, in the range "
+                "of the size, and the same wherever it occurs"
             )
-    taken = {name for a in args for name in names_in(a)}
+    check_arguments(f.name, tuple(p.type for p in own.params), types)
+    taken = {p.name for a in args for p in a.free}.union(*map(bound_names, args))
     by: dict[Param, Expr] = {}
     named: list[tuple[Param, Expr]] = []
     for p, a in zip(own.params, args, strict=True):
@@ -179,48 +186,67 @@ def user_call(f: UserFun, args: Sequence[Expr]) -> Expr:
         taken.add(fitting.name)
         named.append((fitting, a))
         by[p] = fitting
-    body = substitute(copied(own.body), by)
-    if not named:
-        return body
-    return FunCall(Lambda(tuple(p for p, _ in named), body), tuple(a for _, a in named))
-
-
-def names_in(expr: Expr) -> Iterator[str]:
-    """The names of the variables in an expression, and of those that it binds."""
-    for _, part in top_down(expr):
-        if isinstance(part, Param):
-            yield part.name
-        if isinstance(part, FunCall):
-            fun = part.fun.function if isinstance(part.fun, Primitive) else part.fun
-            yield from (p.name for p in fun.params) if isinstance(fun, Lambda) else ()
+    made = substitute(copied(own.body), by)
+    if named:
+        made = FunCall(Lambda(tuple(p for p, _ in named), made), tuple(a for _, a in named))
+    if height(made) > TRACED:
+        raise TypeRefused(
+            f"the body of {f.name} in place of a call has more than {TRACED} nested levels\n"
+            "  calls in it, and calls of which its arguments are made, are replaced by bodies too\n"
+            "  name an argument with `let`, or make the function shorter"
+        )
+    return made
 
 
 def copied(expr: Expr) -> Expr:
-    """An equal expression; inside a trace, of new objects."""
+    """An equal expression; inside a trace, of new objects. It may have `MOST_COPIED` parts."""
+    if sum(1 for _ in itertools.islice(top_down(expr), MOST_COPIED + 1)) > MOST_COPIED:
+        raise TypeRefused(
+            f"the body of a function of arrays has more than {MOST_COPIED} parts\n"
+            "  each call of such a function is replaced by its body\n"
+            "  name a result that is used more than once with `let` instead of calling again"
+        )
+    return copy_of(expr)
+
+
+def copy_of(expr: Expr) -> Expr:
+    """`copied` for any number of parts."""
     match expr:
         case Tuple(elements):
-            return Tuple((*map(copied, elements),))
+            return Tuple((*map(copy_of, elements),))
         case FunCall(Lambda(params, body), args):
-            return FunCall(Lambda(params, copied(body)), (*map(copied, args),))
+            return FunCall(Lambda(params, copy_of(body)), (*map(copy_of, args),))
         case FunCall(fun, args):
             if isinstance(fun, Primitive) and (function := fun.function) is not None:
-                fun = replace(fun, f=Lambda(function.params, copied(function.body)))
-            return FunCall(fun, (*map(copied, args),))
+                fun = replace(fun, f=Lambda(function.params, copy_of(function.body)))
+            return FunCall(fun, (*map(copy_of, args),))
         case _:
             return expr
 
 
 def sizes_given(f: UserFun, args: Sequence[Expr]) -> Iterator[tuple[str, Nat]]:
-    """The lengths of arguments for sizes that are lengths of parameters; the first one counts."""
+    """The lengths of arguments for sizes that are lengths of parameters; the first one counts.
+
+    A length that is not known to be in the range of a size is not one, nor is a length with the
+    name of the index in index functions.
+    """
     known: set[str] = set()
     for p, a in zip(f.params, args, strict=True):
-        for size, length in zip(p.type.lengths(), a.type.lengths(), strict=True):
+        for size, length in zip(p.type.lengths(), a.type.lengths(), strict=False):
             match [*size.terms.items()]:
-                case [(((Var(name=name), 1),), 1)] if name not in known:
+                case [(((Var(name=name) as own, 1),), 1)] if name not in known:
                     known.add(name)
-                    yield name, length
+                    if INDEX not in length.names() and is_within(length, own):
+                        yield name, length
                 case _:
                     pass
+
+
+def is_within(length: Nat, size: Var) -> bool:
+    """Whether a length is known to be in the range of a size."""
+    low, high = length.bounds
+    above = size.low is None or (low is not None and low >= size.low)
+    return above and (size.high is None or (high is not None and high <= size.high))
 
 
 def is_read_only(expr: Expr) -> bool:

@@ -21,9 +21,6 @@ from liftpy.ir.primitive import Layout, Primitive
 from liftpy.ir.walk import DEPTH, height
 from liftpy.language.embedded.trace import Trace
 
-TRACED = 3 * DEPTH // 2
-"""The most levels of a traced expression. Binding shared parts makes it less deep."""
-
 VIEW = 12  # the most parts of a view that is repeated rather than bound
 OUTERMOST = 0
 

@@ -16,10 +16,14 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.interning import apart
 from liftpy.ir.provided import TRACE
+from liftpy.ir.walk import DEPTH
 from liftpy.language.embedded.misuse import misuse
 from liftpy.language.extent import limited
 from liftpy.language.inference import Holes
 from liftpy.source.caller import Spot, locate, raised_at
+
+TRACED = 3 * DEPTH // 2
+"""The most levels of a traced expression. Binding shared parts makes it less deep."""
 
 
 @dataclass
