@@ -150,9 +150,9 @@ def load(library: Path) -> str | None:
 
 
 def loaded_before(needed: list[Path]) -> list[Path]:
-    """Libraries loaded in this process with the name of a needed one, up to a version, elsewhere.
+    """Other libraries in this process that have the name of a needed one, whatever their version.
 
-    Empty if the system does not say what is loaded.
+    Empty if the system does not tell which libraries a process has loaded.
     """
     try:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")

@@ -98,7 +98,7 @@ def laws_of(laws: Any) -> tuple[Law, ...]:
 
 
 def check_laws(made: UserFun) -> None:
-    """Refuse laws of a function that is not a binary operation on one type without arrays."""
+    """Refuse laws of a function that uses arrays or is not a binary operation on one type."""
     types = {str(t) for t in (*(p.type for p in made.params), made.body.type)}
     if made.laws and (len(made.params) != 2 or len(types) != 1 or has_arrays(made)):
         given = ", ".join(str(p.type) for p in made.params)

@@ -179,7 +179,7 @@ def user_call(f: UserFun, args: Sequence[Expr]) -> Expr:
     by: dict[Param, Expr] = {}
     named: list[tuple[Param, Expr]] = []
     for p, a in zip(own.params, args, strict=True):
-        if is_read_only(a):
+        if costs_nothing(a):
             by[p] = a
             continue
         fitting = Param(fresh(p.name, taken), p.type)
@@ -191,15 +191,18 @@ def user_call(f: UserFun, args: Sequence[Expr]) -> Expr:
         made = FunCall(Lambda(tuple(p for p, _ in named), made), tuple(a for _, a in named))
     if height(made) > TRACED:
         raise TypeRefused(
-            f"the body of {f.name} in place of a call has more than {TRACED} nested levels\n"
-            "  calls in it, and calls of which its arguments are made, are replaced by bodies too\n"
+            f"a call of {f.name}, replaced by its body, has more than {TRACED} nested levels\n"
+            "  calls in the body and in the arguments are replaced by bodies, too\n"
             "  name an argument with `let`, or make the function shorter"
         )
     return made
 
 
 def copied(expr: Expr) -> Expr:
-    """An equal expression; inside a trace, of new objects. It may have `MOST_COPIED` parts."""
+    """A copy of an expression, which inside a trace consists of new objects.
+
+    Raises TypeRefused if it has more than `MOST_COPIED` parts.
+    """
     if sum(1 for _ in itertools.islice(top_down(expr), MOST_COPIED + 1)) > MOST_COPIED:
         raise TypeRefused(
             f"the body of a function of arrays has more than {MOST_COPIED} parts\n"
@@ -210,7 +213,7 @@ def copied(expr: Expr) -> Expr:
 
 
 def copy_of(expr: Expr) -> Expr:
-    """`copied` for any number of parts."""
+    """`copied` without a limit on the number of parts."""
     match expr:
         case Tuple(elements):
             return Tuple((*map(copy_of, elements),))
@@ -225,10 +228,10 @@ def copy_of(expr: Expr) -> Expr:
 
 
 def sizes_given(f: UserFun, args: Sequence[Expr]) -> Iterator[tuple[str, Nat]]:
-    """The lengths of arguments for sizes that are lengths of parameters; the first one counts.
+    """The value of each size that is the whole length of a parameter, from its first occurrence.
 
-    A length that is not known to be in the range of a size is not one, nor is a length with the
-    name of the index in index functions.
+    Leaves out a size if the length of the argument is not known to be in its range, or if the
+    length mentions a size with the name of the index of index functions (`INDEX`).
     """
     known: set[str] = set()
     for p, a in zip(f.params, args, strict=True):
@@ -249,10 +252,10 @@ def is_within(length: Nat, size: Var) -> bool:
     return above and (size.high is None or (high is not None and high <= size.high))
 
 
-def is_read_only(expr: Expr) -> bool:
-    """Whether an expression is a number, or a variable or a component of one."""
+def costs_nothing(expr: Expr) -> bool:
+    """Whether an expression is a number, a variable, or a component of a variable."""
     if isinstance(expr, FunCall) and isinstance(expr.fun, Get):
-        return is_read_only(expr.args[0])
+        return costs_nothing(expr.args[0])
     return isinstance(expr, Literal | Param)
 
 

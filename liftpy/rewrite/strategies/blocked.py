@@ -44,7 +44,7 @@ OF_MAP: dict[type[PadInside], str] = {
     PadMirror: "pad_mirror_of_map",
     PadWrap: "pad_wrap_of_map",
 }
-"""The law of each border and the map that makes the array: `pad(map(f, x)) = map(f, pad(x))`."""
+"""For each border, the law that exchanges it with a map: `pad(map(f, x)) = map(f, pad(x))`."""
 
 MARK = rule("let_introduction", {"v": ()})  # `let s = e in s` marks that `e` will be held
 

@@ -53,7 +53,7 @@ ROW = {"local": "local", "private": "private", "global": "local"}
 MOST = {"local": 2**20, "private": 2**11, "global": 2**24}
 """For each memory, the most bytes of values in the smallest block for which it is offered."""
 MOST_COMBINED = 36
-"""If the parts of a block have more combinations of choices, parts of one family share theirs."""
+"""With more combinations of choices than this, parts of a block of the same family share theirs."""
 TURNS = "turns"  # the number of blocks in a chunk; a work-item holds one of them at a time
 
 Known: TypeAlias = tuple[Choices, tuple[Parameter, ...]]
@@ -73,7 +73,7 @@ class BlockValue:
     value: Expr
     forms: tuple[tuple[str, Form], ...]
     rows: Place | None
-    lowered: dict[Known, Result] = field(default_factory=dict["Known", Result], compare=False)
+    lowered: dict[Known, Result] = field(default_factory=dict[Known, Result], compare=False)
 
     def named(self, choice: str) -> str:
         """The full name of one of its choices or sizes."""
