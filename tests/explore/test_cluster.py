@@ -122,38 +122,59 @@ def run(path, samples, workers, progress=lambda _: None, search="random"):
     )
 
 
+class Killing:
+    """Kills the worker `one` while it has its second candidate or a later one, at any speed.
+
+    Each worker is stopped once its device has an outcome, so that candidates are left for `one`.
+    """
+
+    def __init__(self, one, other, path):
+        self.one, self.other, self.path = one, other, path
+        self.candidates = []
+        self._still = threading.Lock()  # `other` is not stopped after it is told to go on
+        self._thread = threading.Thread(target=self._kill, daemon=True)
+
+    def step(self, known, one, other):
+        """To be called after each outcome, with the rows and the devices of the workers."""
+        measured_on = {row.device for row in known if row.outcome == "measured"}
+        with self._still:
+            if other.fingerprint in measured_on and not self.candidates:
+                self.other.send_signal(signal.SIGSTOP)
+        if one.fingerprint in measured_on and self._thread.ident is None:
+            assert not open_to_others(self.one)
+            self.one.send_signal(signal.SIGSTOP)
+            self._device = one.fingerprint
+            self._thread.start()
+
+    def _kill(self):
+        """Waits for a candidate that stays: what was sent before arrives within two seconds."""
+        here, before = [], []
+        while not here or here != before:
+            time.sleep(2)
+            running = [row for row in rows(self.path) if row.outcome == "running"]
+            before, here = here, [row.id for row in running if row.device == self._device]
+        with self._still:
+            self.candidates.extend(here)
+            self.one.kill()
+            self.other.send_signal(signal.SIGCONT)
+
+
 def test_a_killed_workers_candidate_is_given_to_another(tmp_path):
     intel, pocl = devices()
     path = tmp_path / "mixed.db"
-    outcomes, stopped, killed = [], [], []
+    outcomes, notes = [], []
     with ExitStack() as opened:
-        scheduler = opened.enter_context(cluster("pocl", real=True))
-        one = opened.enter_context(worker(scheduler, tmp_path, "intel"))
-        notes = []
+        scheduler = opened.enter_context(cluster(real=True))
         both = Workers(scheduler, mixed=True, expected=2, patience=SECONDS, note=notes.append)
+        workers = [opened.enter_context(worker(scheduler, tmp_path, d)) for d in ("intel", "pocl")]
+        killing = Killing(*workers, path)
 
         def progress(now):
             if now.outcome:
                 outcomes.append(now.candidate.key)
-            under_way = [row for row in rows(path) if row.outcome == "running"]
-            assert len(under_way) <= 2
-            intels = [row for row in rows(path) if row.device == intel.fingerprint]
-            here = [row.id for row in intels if row.outcome == "running"]
-            if len(intels) > 1 and here and not stopped:
-                assert not open_to_others(one)
-                one.send_signal(signal.SIGSTOP)
-                stopped.append(threading.Thread(target=kill, args=(here,)))
-                stopped[0].start()
-
-        def kill(here):
-            """Kills the worker, unless the outcome of its candidate was on its way."""
-            time.sleep(2)
-            if [row.id for row in rows(path) if row.outcome == "running" and row.id in here]:
-                killed.extend(here)
-                one.kill()
-            else:
-                stopped.clear()
-                one.send_signal(signal.SIGCONT)
+            known = rows(path)
+            assert len([row for row in known if row.outcome == "running"]) <= 2
+            killing.step(known, intel, pocl)
 
         with pytest.raises(DeviceRefused, match=r"(?s)have different devices.*--mixed"):
             run(path, 6, Workers(scheduler, expected=2, patience=SECONDS))
@@ -164,7 +185,7 @@ def test_a_killed_workers_candidate_is_given_to_another(tmp_path):
         assert sorted(outcomes) == sorted(row.id for row in found.rows)
         measured_by = {row.id: row.device for row in found.rows}
         assert set(measured_by.values()) == {intel.fingerprint, pocl.fingerprint}
-        assert [measured_by[key] for key in killed] == [pocl.fingerprint]
+        assert [measured_by[key] for key in killing.candidates] == [pocl.fingerprint]
         assert any(note.startswith("worker intel") and note.endswith("lost") for note in notes)
 
         # each device has its own front, and candidates keep the limits of both
