@@ -61,7 +61,7 @@ WHOLE = 4096
 KEPT = 1 << 30
 """The values that a program names are kept if evaluating it takes at most this many bytes."""
 
-TERMS = 1 << 15
+TERMS = 1 << 14
 """The longest sum for which the tolerance is not scaled: its f32 rounding is about as large."""
 
 

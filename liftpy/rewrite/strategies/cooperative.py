@@ -36,7 +36,7 @@ from liftpy.rewrite.strategies.epilogue import (
 from liftpy.rewrite.strategies.lanes import vectorized
 from liftpy.rewrite.strategies.lower import clean, elementwise, sequential
 from liftpy.rewrite.strategies.packed import operands_packed
-from liftpy.rewrite.strategies.parts import at_first, in_parts
+from liftpy.rewrite.strategies.parts import at_first, in_parts, parts_of
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
@@ -122,7 +122,7 @@ def cooperative(tiling: TileSizes) -> Strategy:
     def in_kernels(expr: Expr) -> Result:
         tiles = at_first(TILES, tiled(tiling, orders_of_copies(expr)))
         by_groups = seq(whole, tiles, over_groups, sequential())
-        return by_groups(expr) if part is None else in_parts(TILES, part, by_groups)(expr)
+        return by_groups(expr) if part is None else in_parts(TILES, parts_of(part), by_groups)(expr)
 
     return seq(OPERANDS, packed(tiling.constants), in_kernels)
 

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import NatLike
-from liftpy.ir.walk import top_down
-from liftpy.rewrite.strategies.epilogue import taken_apart
-from liftpy.rewrite.strategies.lower import clean, over_ids, sequential
+from liftpy.ir.walk import Path, at, top_down
+from liftpy.rewrite.strategies.block import interchanged
+from liftpy.rewrite.strategies.epilogue import COMPONENTS, taken_apart
+from liftpy.rewrite.strategies.lower import clean, nest_reductions, over_ids, sequential
 from liftpy.rewrite.strategies.shapes import (
     body_of,
+    is_folded,
     is_reduce,
     maps_over,
     outer_reductions,
+    working_map,
 )
 from liftpy.rewrite.strategies.share import outside_functions
 from liftpy.rewrite.strategy import (
@@ -42,14 +45,15 @@ PARTS = maps_over(maps_over(OF_PARTS))
 """Whether an expression is a map of a map of `OF_PARTS`."""
 
 
-def in_parts(blocks: Predicate, size: NatLike, kernel: Strategy) -> Strategy:
-    """Reduce parts of `size` elements in one kernel, and then their results in another.
+def in_parts(blocks: Predicate, cut: Strategy, kernel: Strategy) -> Strategy:
+    """Reduce parts in one kernel, and then their results in another.
 
-    `blocks` recognises the map of a map of reductions; `kernel` lowers the map over the parts.
+    `blocks` recognises the map of a map of reductions. `cut` turns a reduction into one of the
+    results of its parts (`parts_of`, `parts_of_rows`). `kernel` lowers the map over the parts.
     """
-    stored = seq(parts_outside, at_path((0, 0), seq(kernel, rule("to_global"))))
-    cut_all = seq(at_first(blocks, parts_apart(size)), at_first(PARTS, stored))
-    return seq(cut_all, over_ids("glb"), sequential())
+    stored = seq(kernel, rule("to_global"))
+    cut_all = at_first(blocks, seq(parts_apart(cut), at_first(PARTS, parts_outside)))
+    return seq(cut_all, at_parts(stored), over_ids("glb"), sequential())
 
 
 def at_first(wanted: Predicate, strategy: Strategy) -> Strategy:
@@ -64,7 +68,7 @@ def at_first(wanted: Predicate, strategy: Strategy) -> Strategy:
     return run
 
 
-def parts_apart(size: NatLike) -> Strategy:
+def parts_apart(cut: Strategy) -> Strategy:
     """Separate the maps that reduce the results of parts from those that reduce the parts."""
 
     def run(block: Expr) -> Result:
@@ -73,7 +77,7 @@ def parts_apart(size: NatLike) -> Strategy:
             return Failure("in_parts", "each result must be made from one reduction")
         (path,) = found
         return seq(
-            at_path((1, 1, *path), cut(size)),
+            at_path((1, 1, *path), cut),
             at_path((1,), taken_apart((*path, 1))),
             outer_apart,
         )(block)
@@ -81,22 +85,43 @@ def parts_apart(size: NatLike) -> Strategy:
     return run
 
 
-def cut(size: NatLike) -> Strategy:
+def parts_of(size: NatLike) -> Strategy:
     """Turn a reduction of a zip into one of the results that a map over a zip of parts makes."""
     return seq(
+        normalize(rule("reduce_map_fusion")),
         choose(*(rule("reduce_map_fission", {"g": (k,)}) for k in (1, 0))),
         rule("reduce_split", m=size),
-        at_path(
-            (1,),
-            seq(
-                at_path((0,), rule("split_of_map")),
-                rule("map_fusion"),
-                at_path((0,), rule("split_of_zip")),
-                rule("map_fusion"),
-                at_path((1,), normalize(rule("reduce_map_fusion"))),
-                clean(),
-            ),
-        ),
+        at_path((1,), seq(of_cut_arrays(), at_path((1,), normalize(rule("reduce_map_fusion"))))),
+        clean(),
+    )
+
+
+def parts_of_rows(size: NatLike) -> Strategy:
+    """`parts_of` for a reduction of joined rows: a part has `size` rows."""
+    of_rows = seq(
+        at_path((1,), rule("map_fission", {"g": (1,)})),
+        rule("reduce_of_map_reduce"),
+        nest_reductions(),
+    )
+    return seq(
+        normalize(choose(rule("reduce_map_fusion"), rule("zip_of_joins"))),
+        choose(*(rule("reduce_map_fission", {"g": (k,)}) for k in (1, 0))),
+        at_path((1,), rule("map_of_join")),
+        rule("reduce_by_rows"),
+        rule("reduce_split", m=size),
+        at_path((1, 0, 0), normalize(rule("map_fusion"))),
+        at_path((1,), seq(of_cut_arrays(), clean(), normalize(COMPONENTS))),
+        at_path((1, 1), of_rows),
+    )
+
+
+def of_cut_arrays() -> Strategy:
+    """A map over parts of a mapped zip as a map over a zip of parts, whose function has the map."""
+    return seq(
+        at_path((0,), rule("split_of_map")),
+        rule("map_fusion"),
+        at_path((0,), rule("split_of_zip")),
+        rule("map_fusion"),
     )
 
 
@@ -116,3 +141,40 @@ def parts_outside(expr: Expr) -> Result:
         at_path((1,), rule("map_fission", {"g": (0, 1)})),
         rule("maps_of_zips_interchange"),
     )(expr)
+
+
+def at_parts(strategy: Strategy, levels: int = 3) -> Strategy:
+    """Move the map over parts out of all functions, and apply a strategy to it.
+
+    It is the outermost of this many nested maps, the innermost of which computes reductions.
+    """
+
+    def run(expr: Expr) -> Result:
+        path = last_nest(levels, expr)
+        around = function_around(expr, path)
+        if around is None:
+            return at_path(path, strategy)(expr)
+        inside = path[len(around) + 1 :]
+        return seq(
+            at_path(around, taken_apart(inside)) if inside else identity,
+            lambda e: at_path(last_nest(levels, e)[:-1], interchanged())(e),
+            clean(),
+            at_parts(strategy, levels + 1),
+        )(expr)
+
+    return run
+
+
+def last_nest(levels: int, expr: Expr) -> Path:
+    """The path of the last nest of this many maps of reductions: others read its results."""
+    nest: Predicate = is_folded
+    for _ in range(levels):
+        nest = maps_over(nest)
+    return [path for path, part in top_down(expr) if nest(part)][-1]
+
+
+def function_around(expr: Expr, path: Path) -> Path | None:
+    """The path of the innermost map whose function contains the part at a path, if there is one."""
+    maps = (k for k in range(len(path)) if path[k] == 1 and working_map(at(expr, path[:k])))
+    inner = max(maps, default=None)
+    return None if inner is None else path[:inner]

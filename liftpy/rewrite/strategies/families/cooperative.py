@@ -31,7 +31,7 @@ from liftpy.rewrite.strategies.families.common import (
 )
 from liftpy.rewrite.strategies.families.direct import EXCHANGED, FLAT, INWARD
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
-from liftpy.rewrite.strategies.parts import in_parts
+from liftpy.rewrite.strategies.parts import in_parts, parts_of
 from liftpy.rewrite.strategies.shapes import (
     body_of,
     folds_arrays,
@@ -198,7 +198,7 @@ def cut_into_parts(body: Expr, form: Tiles) -> Iterator[Tiles]:
     """Yield a form with its reductions in equal parts, if these exist and results are few."""
     few = form.around == 0 and form.outer * form.inner <= MOST_RESULTS
     parted = replace(form, words=(*PARTS, *form.words))
-    cut = seq(form.steps, OPERANDS, in_parts(TILES, var("part", 1), identity))
+    cut = seq(form.steps, OPERANDS, in_parts(TILES, parts_of(var("part", 1)), identity))
     if few and parted.lengths and not isinstance(cut(body), Failure):
         yield parted
 

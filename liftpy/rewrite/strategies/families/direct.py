@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
-from liftpy.ir.nat import var
+from liftpy.ir.nat import NatLike, var
 from liftpy.ir.program import Program
-from liftpy.ir.walk import at, children
+from liftpy.ir.walk import at, children, every_part
+from liftpy.primitives import Split
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.adjacent import adjacent_map
@@ -37,13 +39,16 @@ from liftpy.rewrite.strategies.in_floats import sums_in_f32
 from liftpy.rewrite.strategies.lower import clean
 from liftpy.rewrite.strategies.operand import Place, input_of, stored_in_columns
 from liftpy.rewrite.strategies.order import innermost_first
+from liftpy.rewrite.strategies.parts import in_parts, parts_of, parts_of_rows
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
+    is_folded,
     is_input,
     longest,
     maker,
+    maps_over,
     outer_reductions,
 )
 from liftpy.rewrite.strategies.share import invariant, stages
@@ -62,6 +67,9 @@ from liftpy.rewrite.strategy import (
 
 LOOPS = "loops"  # the choice of the order of the loops of a reduction
 SUMS = "sums"  # the choice of the type in which small integers are summed
+PARTS = "parts"  # the choice of reductions in parts
+LONG_SUM = 8192
+"""Longer reductions may be cut into parts: what a block of results reads for one exceeds caches."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,8 @@ class DirectBlock:
     map reads, unless that is constant; this input may be stored in columns. (Constants are always
     packed.) `pads` are the words of the choice `pad`. `nested` says whether its reductions are over
     a join, and so have several loops. `integers` is the length of its longest sum of integers that
-    f32 can compute exactly, 0 if it has other sums.
+    f32 can compute exactly, 0 if it has other sums. If its reductions may be cut into parts, `cut`
+    does that, and `parted` is the number of elements, or of rows of joined ones, that it divides.
     """
 
     words: Choices
@@ -84,6 +93,8 @@ class DirectBlock:
     pads: tuple[str, ...]
     nested: bool
     integers: int
+    cut: Callable[[NatLike], Strategy] = parts_of
+    parted: int = 0
 
     @property
     def adjacent(self) -> bool:
@@ -126,12 +137,16 @@ class Direct:
         If the outer map makes adjacent results, it may be the one in vectors (`lanes=outer`), also
         as one map over all points of an image that is read point by point (`flat=yes`), and the
         innermost loop of a reduction may become its outermost one (`loops=innermost_first`). Sums
-        of products of small integers may be computed in f32 (`sums=f32`) or in i32.
+        of products of small integers may be computed in f32 (`sums=f32`) or in i32. Long reductions
+        may be cut into parts (`parts=yes`): one kernel makes the results of all parts, another
+        reduces these.
         """
         for block in self.blocks:
             more: list[Choices] = [()]
             if len(self.blocks) > 1 and block.nested:
                 more += [(*made, (LOOPS, "innermost_first")) for made in more]
+            if block.parted:
+                more.append(((PARTS, "yes"),))
             if block.rows is not None:
                 more += [(*made, ("rows", "columns")) for made in more]
             if block.integers:
@@ -157,6 +172,7 @@ class Direct:
             ),
             Parameter("v", least_width(choices), MAX_LANES, "vector width over kappa"),
             *([strip_of(block)] if choices.get(SUMS) == "f32" else []),
+            *([part_of(block)] if PARTS in choices else []),
         )
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
@@ -170,6 +186,8 @@ class Direct:
         padding = store_padding(choices["pad"])
         loops = _ORDERED if LOOPS in choices else identity
         sums = in_block(sums_in_f32(sizes["strip"].nat)) if "strip" in sizes else identity
+        if "part" in sizes:
+            blocks = in_parts(IS_BLOCK, block.cut(sizes["part"].nat), blocks)
         return seq(INWARD, block.steps, loops, sums, stored, blocks, padding, stored_so(choices))
 
 
@@ -203,15 +221,46 @@ def block_in(program: Program, body: Expr, words: Choices, steps: Strategy) -> D
         names = {p.name for p in at(result.expr, rows[0]).free}
         rows = None if names <= program.constants else rows
     nested = not isinstance(_ORDERED(result.expr), Failure)
-    lengths = outer_length(body_of(block)), outer_length(block)
     exact = not isinstance(in_block(sums_in_f32(var("strip", 1)))(result.expr), Failure)
-    integers = longest_sum(body_of(body_of(block))) if exact else 0
-    return DirectBlock(words, steps, *lengths, rows, stored_views(result.expr), nested, integers)
+    length = longest_sum(body_of(body_of(block)))
+    cut, parted = cut_in(result.expr) if length > LONG_SUM else (parts_of, 0)
+    return DirectBlock(
+        words=words,
+        steps=steps,
+        inner=outer_length(body_of(block)),
+        outer=outer_length(block),
+        rows=rows,
+        pads=stored_views(result.expr),
+        nested=nested,
+        integers=length if exact else 0,
+        cut=cut,
+        parted=parted,
+    )
+
+
+def cut_in(body: Expr) -> tuple[Callable[[NatLike], Strategy], int]:
+    """How the reductions of the block can be cut into parts, and the length that is cut, or 0."""
+    part = var("part", 1)
+    for cut in (parts_of_rows, parts_of):
+        result = in_parts(IS_BLOCK, cut(part), identity)(body)
+        if not isinstance(result, Failure):
+            cut_arrays = (
+                e.args[0]
+                for e in every_part(result.expr)
+                if isinstance(e, FunCall) and e.fun == Split(part)
+            )
+            return cut, longest(array_type(next(cut_arrays)))
+    return parts_of, 0
 
 
 def strip_of(block: DirectBlock) -> Parameter:
     """The number of products that f32 sums before their sum is added in i32."""
     return Parameter("strip", 1, block.integers, "products that are summed in f32")
+
+
+def part_of(block: DirectBlock) -> Parameter:
+    """The number of elements, or of rows of joined ones, of a part of a reduction."""
+    return Parameter("part", 1, block.parted // 2, "rows or elements of a part of a reduction")
 
 
 def longest_sum(expr: Expr) -> int:
@@ -267,6 +316,7 @@ EXCHANGED = remembered(exchange_maps)
 SHARED = remembered(shared)
 FLAT = remembered(seq(points, exchange_maps))
 INWARD = remembered(folds_inward)
+IS_BLOCK = maps_over(maps_over(is_folded))
 
 DIRECT = Family(
     "direct",

@@ -1,0 +1,115 @@
+"""`direct` with long reductions in parts: the results of all parts, then their reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from liftpy.constraints.device import DEFAULT_DEVICE, Device
+from liftpy.explore.one_candidate import candidate_of
+from liftpy.gradient.program import gradient
+from liftpy.ir.program import Program
+from liftpy.language.text.program import parse
+from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate
+from liftpy.rewrite.strategies.families import direct
+from liftpy.workloads import Convolution, convolution
+from tests.spaces import words_of
+
+SUM = "zip(row, c) |> map(mul) |> reduce(add, 0)"
+SCALED = f"""
+def scaled(a: [6][12]f32, b: [12][10]f32, d: [6]f32) =
+  zip(a, d) |> map((row, e) => b |> transpose |> map(c => max(({SUM}) * e, 0)))
+"""
+BEGUN = """
+def begun(a: [6][12]f32, b: [12][10]f32, h: f32) =
+  a |> map(row => b |> transpose |> map(c => zip(row, c) |> map(mul) |> reduce(add, h)))
+"""
+LEAST = """
+fun smaller(x: f32, y: f32) = min(x, y) laws associative, commutative, neutral inf
+def least(a: [6][12]f32, b: [12][10]f32) =
+  a |> map(row => b |> transpose |> map(c =>
+    zip(row, c) |> map((x, y) => max(x, y)) |> reduce(smaller, inf)))
+"""
+LAST = """
+fun later(x: f32, y: f32) = select(y == 0, x, y) laws associative, neutral 0
+def last(a: [6][12]f32, b: [12][10]f32) =
+  a |> map(row => b |> transpose |> map(c =>
+    zip(row, c) |> map(mul) |> reduce(later, 0)))
+"""
+BATCH = """
+def batch(a: [4][5][7][6]f32, b: [4][5][7][10]f32) =
+  a |> join |> join |> transpose |> map(row => b |> join |> join |> transpose |> map(c =>
+    zip(row, c) |> map(mul) |> reduce(add, 0)))
+"""
+LAYER = Convolution(3, 4, 7, 5, (3, 3), (1, 1), (1, 1, 1, 1))
+WEIGHTS = gradient(convolution(LAYER, "weights"), wrt=["w"])
+
+
+def weights(x: np.ndarray, w: np.ndarray, _b: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """The gradient of a padded convolution with respect to its weights."""
+    padded = np.pad(x, ((1, 1), (1, 1), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, w.shape[1:3], axis=(0, 1))
+    return np.einsum("yxcij,yxk->kijc", windows, d)
+
+
+def last_of(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The last product of each pair that is not 0: an operator that does not commute."""
+    found = np.zeros((a.shape[0], b.shape[1]))
+    for x, y in zip(a.T, b, strict=True):
+        products = np.outer(x, y)
+        found = np.where(products == 0, found, products)
+    return found
+
+
+CASES: dict[str, tuple[Program, int, Callable[..., np.ndarray]]] = {
+    "a factor of rows": (parse(SCALED), 3, lambda a, b, d: np.maximum((a @ b) * d[:, None], 0)),
+    "sums that begin with a value": (parse(BEGUN), 4, lambda a, b, h: a @ b + h),
+    "no sum": (parse(LEAST), 6, lambda a, b: np.maximum(a[:, :, None], b).min(axis=1)),
+    "an order": (parse(LAST), 2, last_of),
+    "a batch": (parse(BATCH), 35, lambda a, b: np.einsum("nyxk,nyxl->kl", a, b)),
+    "weights": (WEIGHTS, 1, weights),
+}
+
+
+def integers(program: Program) -> dict[str, np.ndarray]:
+    """Arrays of small integers, neighbours of which differ, so that sums are exact."""
+    made = {}
+    for k, p in enumerate(program.params):
+        shape = tuple(map(int, getattr(p.type, "shape", ())))
+        numbers = (np.arange(np.prod(shape, dtype=int)) * 7 + k) % 23 - 11
+        made[p.name] = numbers.reshape(shape).astype("f")
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _short_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reductions of a few elements are long."""
+    monkeypatch.setattr(direct, "LONG_SUM", 1)
+
+
+@pytest.mark.parametrize("level", ["glb", "wrg"])
+@pytest.mark.parametrize("name", list(CASES))
+def test_each_form_is_right(runtime: Device, name: str, level: str) -> None:
+    program, part, reference = CASES[name]
+    settings = {"family": "direct", "parts": "yes", "level": level, "part": part, "v": 1}
+    candidate = candidate_of(program, DEFAULT_DEVICE, settings)
+    module = compile_candidate(candidate.skeleton, candidate.assignment)
+    arrays = integers(program)
+    with Session(runtime) as session, session.load(module) as loaded:
+        constants = {b.name for b in module.buffers if b.role == "constant"}
+        loaded.set_constants({n: a for n, a in arrays.items() if n in constants})
+        given = {b.name for b in module.buffers if b.role == "input"}
+        got = loaded.run({n: a for n, a in arrays.items() if n in given}, poison=True)
+    expected = reference(*(a.astype(np.float64) for a in arrays.values()))
+    np.testing.assert_array_equal(got, expected)
+    assert len([launch for launch in module.launches if launch.phase == "run"]) >= 2
+
+
+def test_only_long_reductions_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a block reads of 12 elements is in the caches anyway."""
+    assert ("parts", "yes") in words_of(CASES["no sum"][0], "direct")
+    monkeypatch.setattr(direct, "LONG_SUM", 12)
+    assert ("parts", "yes") not in words_of(parse(LEAST.replace("least", "others")), "direct")
