@@ -44,7 +44,7 @@ def batch(a: [4][5][7][6]f32, b: [4][5][7][10]f32) =
   a |> join |> join |> transpose |> map(row => b |> join |> join |> transpose |> map(c =>
     zip(row, c) |> map(mul) |> reduce(add, 0)))
 """
-LAYER = Convolution(3, 4, 7, 5, (3, 3), (1, 1), (1, 1, 1, 1))
+LAYER = Convolution(3, 4, 7, 6, (3, 3), (1, 1), (1, 1, 1, 1))
 WEIGHTS = gradient(convolution(LAYER, "weights"), wrt=["w"])
 
 
@@ -90,11 +90,19 @@ def _short_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct, "LONG_SUM", 1)
 
 
-@pytest.mark.parametrize("level", ["glb", "wrg"])
+FORMS = {
+    "glb": {"level": "glb", "v": 1},
+    "wrg": {"level": "wrg", "v": 1},
+    "lanes": {"level": "glb", "lanes": "outer", "kappa": 2, "v": 2},
+}
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", list(CASES))
-def test_each_form_is_right(runtime: Device, name: str, level: str) -> None:
+def test_each_form_is_right(runtime: Device, name: str, form: str) -> None:
     program, part, reference = CASES[name]
-    settings = {"family": "direct", "parts": "yes", "level": level, "part": part, "v": 1}
+    settings = {"family": "direct", "parts": "yes", "part": part, **FORMS[form]}
     candidate = candidate_of(program, DEFAULT_DEVICE, settings)
     module = compile_candidate(candidate.skeleton, candidate.assignment)
     arrays = integers(program)

@@ -26,6 +26,7 @@ from liftpy.rewrite.strategies.shapes import (
     working_map,
 )
 from liftpy.rewrite.strategies.share import outside_functions
+from liftpy.rewrite.strategies.sums import operands_in_order
 from liftpy.rewrite.strategy import (
     Failure,
     Predicate,
@@ -52,7 +53,9 @@ def in_parts(blocks: Predicate, cut: Strategy, kernel: Strategy) -> Strategy:
     results of its parts (`parts_of`, `parts_of_rows`). `kernel` lowers the map over the parts.
     """
     stored = seq(kernel, rule("to_global"))
-    cut_all = at_first(blocks, seq(parts_apart(cut), at_first(PARTS, parts_outside)))
+    fused = seq(normalize(rule("reduce_map_fusion")), operands_in_order)
+    moved = at_first(PARTS, parts_outside)
+    cut_all = at_first(blocks, seq(fused, parts_apart(cut), moved))
     return seq(cut_all, at_parts(stored), over_ids("glb"), sequential())
 
 
@@ -88,7 +91,6 @@ def parts_apart(cut: Strategy) -> Strategy:
 def parts_of(size: NatLike) -> Strategy:
     """Turn a reduction of a zip into one of the results that a map over a zip of parts makes."""
     return seq(
-        normalize(rule("reduce_map_fusion")),
         choose(*(rule("reduce_map_fission", {"g": (k,)}) for k in (1, 0))),
         rule("reduce_split", m=size),
         at_path((1,), seq(of_cut_arrays(), at_path((1,), normalize(rule("reduce_map_fusion"))))),
@@ -104,7 +106,7 @@ def parts_of_rows(size: NatLike) -> Strategy:
         nest_reductions(),
     )
     return seq(
-        normalize(choose(rule("reduce_map_fusion"), rule("zip_of_joins"))),
+        normalize(choose(rule("zip_of_joins"), rule("reduce_map_fusion"))),
         choose(*(rule("reduce_map_fission", {"g": (k,)}) for k in (1, 0))),
         at_path((1,), rule("map_of_join")),
         rule("reduce_by_rows"),

@@ -202,9 +202,12 @@ def match(program: Program) -> Direct | str:
     if written is None:
         return "the result is not a map of maps of reductions that read the same for each element"
     forms: list[DirectBlock | None] = []
-    if adjacent_map(body) == block_of(body):
-        # In vectors, other maps would store each lane apart.
-        lanes = (LANES, OUTER)
+    lanes = (LANES, OUTER)
+    if adjacent_map(body) != block_of(body):
+        # In vectors, other maps store each lane apart. That takes little time after long sums.
+        if written.parted:
+            forms.append(block_in(program, body, (lanes,), seq(written.steps, EXCHANGED)))
+    else:
         forms.append(block_in(program, body, (lanes,), EXCHANGED))
         forms.append(block_in(program, body, (("flat", "yes"), lanes), FLAT))
     return Direct(program, (written, *(form for form in forms if form)))
