@@ -88,6 +88,7 @@ def integers(program: Program) -> dict[str, np.ndarray]:
 def _short_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reductions of a few elements are long."""
     monkeypatch.setattr(direct, "LONG_SUM", 1)
+    monkeypatch.setattr(direct, "LONG_UNPACKED", 1)
 
 
 FORMS = {
@@ -117,7 +118,16 @@ def test_each_form_is_right(runtime: Device, name: str, form: str) -> None:
 
 
 def test_only_long_reductions_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a block reads of 12 elements is in the caches anyway."""
-    assert ("parts", "yes") in words_of(CASES["no sum"][0], "direct")
+    """A reduction of 12 elements is short, or long only where neither matrix is packed."""
+
+    def has_parts(name: str, constant: str) -> bool:
+        text = LEAST.replace("least", name).replace("b: ", f"{constant}b: ")
+        return ("parts", "yes") in words_of(parse(text), "direct")
+
+    assert has_parts("one", "")
+    assert has_parts("two", "const ")
     monkeypatch.setattr(direct, "LONG_SUM", 12)
-    assert ("parts", "yes") not in words_of(parse(LEAST.replace("least", "others")), "direct")
+    assert has_parts("three", "")
+    assert not has_parts("four", "const ")
+    monkeypatch.setattr(direct, "LONG_UNPACKED", 12)
+    assert not has_parts("five", "")

@@ -17,6 +17,7 @@ from liftpy.rewrite.strategies.adjacent import adjacent_map
 from liftpy.rewrite.strategies.block import (
     block_of,
     cut_of,
+    depends,
     in_block,
     interchanged,
     register_blocks,
@@ -70,6 +71,8 @@ SUMS = "sums"  # the choice of the type in which small integers are summed
 PARTS = "parts"  # the choice of reductions in parts
 LONG_SUM = 8192
 """Longer reductions may be cut into parts: what a block of results reads for one exceeds caches."""
+LONG_UNPACKED = 512
+"""The same where no operand is packed: a block reads a few elements of each row of memory."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +229,9 @@ def block_in(program: Program, body: Expr, words: Choices, steps: Strategy) -> D
     nested = not isinstance(_ORDERED(result.expr), Failure)
     exact = not isinstance(in_block(sums_in_f32(var("strip", 1)))(result.expr), Failure)
     length = longest_sum(body_of(body_of(block)))
-    cut, parted = cut_in(result.expr) if length > LONG_SUM else (parts_of, 0)
+    packed = depends(children(body_of(block))[0], program.constants)
+    is_long = length > (LONG_SUM if packed else LONG_UNPACKED)
+    cut, parted = cut_in(result.expr) if is_long else (parts_of, 0)
     return DirectBlock(
         words=words,
         steps=steps,
