@@ -14,6 +14,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import ConstraintRefused
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.candidate import Candidate
+from liftpy.gradient.program import gradient
 from liftpy.ir.program import Program
 from liftpy.kernels.chain import chain
 from liftpy.language.text.program import parse
@@ -61,6 +62,11 @@ SMALL = {"tile0": 6, "tile1": 14, "sigma": 2, "kappa": 2, "chunk": 11, "v": 2, "
 PADDED = {"chunks": "padded", "chunk": 4}
 LAYER = Convolution(3, 4, 6, 5, (3, 3), (1, 1), (1, 1, 1, 1), layout="nchw")
 LAST = replace(LAYER, layout="nhwc")
+WEIGHTS = gradient(convolution(LAST, "weights"), wrt=["w"])
+BATCH = f"""
+def batch(a: [3][6][12]f32, b: [3][12][14]f32) =
+  zip(a, b) |> map((a, b) => a |> map(row => b |> transpose |> map(c => {SUM})))
+"""
 POINTS = Convolution(6, 3, 4, 5, (1, 1), (1, 1), (0, 0, 0, 0), layout="nchw")
 
 
@@ -109,6 +115,13 @@ def correlated_last(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
     return correlated(x.transpose(2, 0, 1), w.transpose(0, 3, 1, 2), b).transpose(1, 2, 0)
 
 
+def of_weights(x: np.ndarray, w: np.ndarray, _b: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """The gradient of `correlated_last` with respect to the weights."""
+    padded = np.pad(x, ((1, 1), (1, 1), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, w.shape[1:3], axis=(0, 1))
+    return np.einsum("yxcij,yxk->kijc", windows, d)
+
+
 REFERENCES = {
     "scaled": lambda a, b, d, g: np.maximum((a @ b) * d[:, None] + g, 0),
     "added": lambda a, b, c: 2 * (a @ b) + c,
@@ -119,6 +132,8 @@ REFERENCES = {
     "layer": correlated,
     "points": correlated,
     "last": correlated_last,
+    "weights_gradient": of_weights,
+    "batch": lambda a, b: a @ b,
 }
 TURNED = {"tile0": 14, "tile1": 6, "sigma": 7, "kappa": 3, "v": 1}
 PARTS = {"parts": "yes", "part": 6, "chunk": 3}
@@ -156,6 +171,11 @@ CASES = {
     "points in parts, channels last": Case(
         convolution(LAST, "last"),
         {**PARTS, "flat": "yes", "tile0": 8, "tile1": 5, "kappa": 5, "v": 1, "part": 9},
+    ),
+    "a batch in parts": Case(parse(BATCH), PARTS),
+    "weights": Case(WEIGHTS, {"tile0": 5, "tile1": 3, "sigma": 5, "kappa": 3, "v": 1, "chunk": 8}),
+    "weights in parts": Case(
+        WEIGHTS, {**PARTS, "tile0": 5, "tile1": 3, "sigma": 1, "kappa": 3, "v": 1, "part": 12}
     ),
 }
 

@@ -122,9 +122,17 @@ def cooperative(tiling: TileSizes) -> Strategy:
     def in_kernels(expr: Expr) -> Result:
         tiles = at_first(TILES, tiled(tiling, orders_of_copies(expr)))
         by_groups = seq(whole, tiles, over_groups, sequential())
-        return by_groups(expr) if part is None else in_parts(TILES, parts_of(part), by_groups)(expr)
+        if part is None:
+            return by_groups(expr)
+        return in_parts(TILES, parts_of(part), seq(parts_joined, by_groups))(expr)
 
     return seq(OPERANDS, packed(tiling.constants), in_kernels)
+
+
+def parts_joined(expr: Expr) -> Result:
+    """Join the map over parts and a map in its function that is around the tiles."""
+    nest = maps_over(maps_over(TILES))
+    return rule("map_map_join")(expr) if nest(expr) else Success(expr)
 
 
 def packed(constants: frozenset[str]) -> Strategy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import var
@@ -20,8 +21,10 @@ from liftpy.rewrite.strategies.cooperative import (
     TileSizes,
     cooperative,
     in_whole_chunks,
+    parts_joined,
     reduced_pair,
 )
+from liftpy.rewrite.strategies.epilogue import taken_apart
 from liftpy.rewrite.strategies.families.common import (
     LANES,
     OUTER,
@@ -29,10 +32,12 @@ from liftpy.rewrite.strategies.families.common import (
     tails,
     with_epilogues,
 )
-from liftpy.rewrite.strategies.families.direct import EXCHANGED, FLAT, INWARD
+from liftpy.rewrite.strategies.families.direct import EXCHANGED, FLAT, INWARD, SHARED
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.lower import clean
 from liftpy.rewrite.strategies.parts import in_parts, parts_of
 from liftpy.rewrite.strategies.shapes import (
+    array_type,
     body_of,
     folds_arrays,
     is_let,
@@ -61,13 +66,13 @@ class Tiles:
     """A map over `outer` elements of a map over `inner` ones of reductions of `length` pairs.
 
     `words` are the choices that select it, and `steps` lead to it from the stage with its epilogue
-    fused in. `around` is the number of maps around it. `extends` says whether zeros can be appended
-    to both arrays of each pair without changing a reduction.
+    fused in. `results` is the number of results of all maps. `extends` says whether zeros can be
+    appended to both arrays of each pair without changing a reduction.
     """
 
     words: Choices
     steps: Strategy
-    around: int
+    results: int
     outer: int
     inner: int
     length: int
@@ -174,7 +179,10 @@ def match(program: Program) -> Cooperative | str:
         return "a map of folds is recomputed for each result"
     written = tiles_in(body, (), identity)
     if isinstance(written, str):
-        return written
+        shared = tiles_in(body, (), seq(SHARED, around_joined))
+        if isinstance(shared, str):
+            return written
+        written = shared
     forms: list[Tiles | str] = [written, tiles_in(body, JOINED, maps_joined)]
     if adjacent_map(body) == block_of(body):
         lanes = (LANES, OUTER)
@@ -194,11 +202,24 @@ def maps_joined(body: Expr) -> Result:
     return at_path(path[:-1], rule("map_map_join"))(body)
 
 
+def around_joined(body: Expr) -> Result:
+    """Join the two maps around the block, such as those over the rows and columns of a window."""
+    path = block_of(body) or ()
+    maps = [path[:k] for k in range(len(path)) if path[k] == 1 and working_map(at(body, path[:k]))]
+    if len(maps) != MOST_AROUND + 1:
+        return Failure("around_joined", "there are not two maps around a map of reductions")
+    outer, inner = maps
+    inside = inner[len(outer) + 1 :]
+    apart = at_path(outer, taken_apart(inside)) if inside else identity
+    joined = at_path((*outer, 0) if inside else outer, rule("map_map_join"))
+    return seq(apart, joined, clean())(body)
+
+
 def cut_into_parts(body: Expr, form: Tiles) -> Iterator[Tiles]:
     """Yield a form with its reductions in equal parts, if these exist and results are few."""
-    few = form.around == 0 and form.outer * form.inner <= MOST_RESULTS
+    few = form.results <= MOST_RESULTS
     parted = replace(form, words=(*PARTS, *form.words))
-    cut = seq(form.steps, OPERANDS, in_parts(TILES, parts_of(var("part", 1)), identity))
+    cut = seq(form.steps, OPERANDS, in_parts(TILES, parts_of(var("part", 1)), parts_joined))
     if few and parted.lengths and not isinstance(cut(body), Failure):
         yield parted
 
@@ -224,7 +245,8 @@ def tiles_in(body: Expr, words: Choices, steps: Strategy) -> Tiles | str:
         return "the reductions do not read pairs of an array of the row and one of the column"
     lengths = outer_length(block), outer_length(body_of(block)), outer_length(pairs)
     extends = not isinstance(in_whole_chunks(var("chunk", 1))(body), Failure)
-    return Tiles(words, steps, around, *lengths, extends)
+    results = prod(int(n) for n in array_type(body).lengths())
+    return Tiles(words, steps, results, *lengths, extends)
 
 
 COOPERATIVE = Family(
