@@ -14,7 +14,7 @@ from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
-from liftpy.rewrite.strategies.families import direct
+from liftpy.rewrite.strategies.families import direct, skeletons_of
 from liftpy.workloads import Convolution, convolution
 from tests.spaces import words_of
 
@@ -44,6 +44,10 @@ def batch(a: [4][5][7][6]f32, b: [4][5][7][10]f32) =
   a |> join |> join |> transpose |> map(row => b |> join |> join |> transpose |> map(c =>
     zip(row, c) |> map(mul) |> reduce(add, 0)))
 """
+ROWS = """
+def rows(a: [6][12]f32, b: [10][12]f32) =
+  a |> map(row => b |> map(c => zip(row, c) |> map(mul) |> reduce(add, 0)))
+"""
 LAYER = Convolution(3, 4, 7, 6, (3, 3), (1, 1), (1, 1, 1, 1))
 WEIGHTS = gradient(convolution(LAYER, "weights"), wrt=["w"])
 
@@ -69,6 +73,7 @@ CASES: dict[str, tuple[Program, int, Callable[..., np.ndarray]]] = {
     "sums that begin with a value": (parse(BEGUN), 4, lambda a, b, h: a @ b + h),
     "no sum": (parse(LEAST), 6, lambda a, b: np.maximum(a[:, :, None], b).min(axis=1)),
     "an order": (parse(LAST), 2, last_of),
+    "rows": (parse(ROWS), 4, lambda a, b: a @ b.T),
     "a batch": (parse(BATCH), 35, lambda a, b: np.einsum("nyxk,nyxl->kl", a, b)),
     "weights": (WEIGHTS, 1, weights),
 }
@@ -131,3 +136,17 @@ def test_only_long_reductions_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not has_parts("four", "const ")
     monkeypatch.setattr(direct, "LONG_UNPACKED", 12)
     assert not has_parts("five", "")
+
+
+BYTES = """
+def bytes(a: [6][1030]u8, b: [10][1030]i8) =
+  a |> map(row => b |> map(c => zip(row, c) |> map((x, y) => i32(x) * i32(y)) |> reduce(add, 0)))
+"""
+
+
+@pytest.mark.parametrize("program", [*(case[0] for case in CASES.values()), parse(BYTES)], ids=str)
+def test_every_choice_has_a_form(program: Program) -> None:
+    """A family without a form for one of its choices has none at all."""
+    found = skeletons_of(direct.DIRECT, program)
+    assert not isinstance(found, str), found
+    assert any("parts" in skeleton.words for skeleton in found)

@@ -148,12 +148,14 @@ class Direct:
             more: list[Choices] = [()]
             if len(self.blocks) > 1 and block.nested:
                 more += [(*made, (LOOPS, "innermost_first")) for made in more]
-            if block.parted:
-                more.append(((PARTS, "yes"),))
+            parted: list[Choices] = [((PARTS, "yes"),)] if block.parted else []
             if block.rows is not None:
                 more += [(*made, ("rows", "columns")) for made in more]
+                parted += [(*made, ("rows", "columns")) for made in parted]
             if block.integers:
                 more = [(*made, (SUMS, word)) for made in more for word in ("i32", "f32")]
+                parted = [(*made, (SUMS, "i32")) for made in parted]
+            more += parted
             words = {"pad": block.pads, "level": ("glb", "wrg")}
             own = {**{name: (word,) for name, word in block.words}, **block.tails}
             for choices in product(**words, **own, **stores(self.program)):
