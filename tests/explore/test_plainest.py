@@ -11,6 +11,7 @@ from liftpy.explore import search as searches
 from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.exploring import space_of
+from liftpy.explore.space import plainest as first_candidate
 from liftpy.explore.space.plainest import PLAIN, begun_with, plainest, plainness
 from liftpy.rewrite.forms import as_declared, other_forms, partitions
 from liftpy.rewrite.stages import WINOGRAD
@@ -24,6 +25,15 @@ ROWS = lp.parse("def rows(xs: [6][8]f32) = xs |> map(row => row |> map(x => x + 
 def test_the_plainest_has_a_loop_inside_parallel_maps(device):
     found = plainest(space_of(ROWS, device))
     assert found.assignment == {"family": "plain", "pad": "fused", "map": "glb0.seq"}
+
+
+def test_one_that_would_run_for_seconds_is_not_the_first(device, monkeypatch):
+    """The ids of dimension 0 would be the three columns of a window."""
+    layer = lp.workload("convolution/strided/56x56x256x256x3x1")
+    space = space_of(lp.gradient(layer, wrt=["w"]), device, families=["plain"])
+    assert plainest(space).assignment["map"].endswith("glb0")
+    monkeypatch.setattr(first_candidate, "SLOW", float("inf"))
+    assert plainest(space).assignment["map"] == "glb2.glb1.glb0.seq"
 
 
 def test_short_code_comes_before_everything(device):

@@ -2,26 +2,34 @@
 
 A search's first draws may be large, slow to build, or beyond a driver's limits. A campaign should
 have a time soon, and should have one if any candidate works. So its first candidate is one of the
-family `plain` whose code is short.
+family `plain` whose code is short. If the model expects it to run for seconds, as where the ids of
+dimension 0 are those of a short map, it is the one with the least modelled time.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from liftpy.constraints.statements import statements
+from liftpy.errors import LiftError, TimeUp
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member
 from liftpy.explore.space.space import Space
 from liftpy.kernels.chain import chain_of_skeleton
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.stages import FUSED, HELD
+from liftpy.traffic.machine import hardware_of
+from liftpy.traffic.time import modelled
 
 PLAIN = "plain"
 """The name of the family, and the value of the setting `first` in a campaign's settings."""
+
+SLOW = 1000.0
+"""Milliseconds: a plainest candidate with a longer modelled time is not measured first."""
 
 SHORT = 64
 """Statements of code: below this number, shorter code is no plainer."""
@@ -44,11 +52,24 @@ def plainest(space: Space) -> Candidate | None:
         each = [stage for stage in stages if stage is not None]
         if len(each) == len(stages):
             found.append(product.made(each))
-    return min(
-        (Candidate(space.program, s, (*at.items(),)) for s, at in found),
-        key=plainness,
-        default=None,
-    )
+    candidates = [Candidate(space.program, s, (*at.items(),)) for s, at in found]
+    first = min(candidates, key=plainness, default=None)
+    if first is None or space.products or len(candidates) == 1:
+        return first
+    hardware = hardware_of(space.device)
+
+    def milliseconds(candidate: Candidate) -> float:
+        lowered = candidate.skeleton.at(candidate.point)
+        try:
+            return modelled(lowered, space.device, hardware).milliseconds
+        except TimeUp:
+            raise
+        except LiftError:  # it is refused again when it is compiled, with its reason
+            return math.inf
+
+    if milliseconds(first) <= SLOW:
+        return first
+    return min(candidates, key=lambda c: (milliseconds(c), plainness(c)))
 
 
 def plainest_of(group: Sequence[Member]) -> Drawn | None:
