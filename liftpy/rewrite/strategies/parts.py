@@ -2,11 +2,11 @@
 
 `map(x -> map(y -> f(reduce(g, z, zip(left(x), right(y))))))` becomes maps of
 `f(reduce(g, z, ys))`, where `ys` are the results of the parts, which are stored. A map over parts
-is around the maps over x and y: a part is a map of a map of reductions of the same elements of all
-rows.
+is around the maps over x and y, and around all maps in whose functions these are: a part is a map
+of a map of reductions of the same elements of all rows.
 
-More work-items then share a few long reductions. The operator must be associative and have a
-neutral element.
+More work-items then share a few long reductions, and what they read of a part stays in the caches.
+The operator must be associative and have a neutral element.
 """
 
 from __future__ import annotations
