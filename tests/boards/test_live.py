@@ -16,29 +16,10 @@ from liftpy.errors import BoardRefused
 from liftpy.explore.exploring import explore
 from liftpy.language.text.program import parse
 from tests.boards import loopback
-from tests.conftest import absent
+from tests.processes import until
 
 PROGRAM = parse("def thrice(x: [60]f32) = x |> map(x => x * 3)")
 SAMPLES = 5
-
-
-@pytest.fixture(scope="module")
-def host(pocl, tmp_path_factory):
-    """The folder and the port of a running ssh server."""
-    if shutil.which("sshd", path="/usr/sbin:" + os.environ["PATH"]) is None:
-        absent("sshd", "openssh-server is not installed")
-    folder = tmp_path_factory.mktemp("sshd")
-    with loopback.server(folder) as port:
-        loopback.client(folder, port)
-        yield folder, port
-
-
-@pytest.fixture
-def ssh(host, monkeypatch):
-    """The address of the server; its `ssh` and `scp` are found first."""
-    folder, port = host
-    monkeypatch.setenv("PATH", f"{folder / 'tools'}:{os.environ['PATH']}")
-    return f"ssh:127.0.0.1:{port}"
 
 
 def rows_of(db: Path, board: Board | None = None):
@@ -65,9 +46,13 @@ def local(pocl, tmp_path_factory):
     return explored(tmp_path_factory.mktemp("local") / "a.db")
 
 
-def test_a_campaign_over_ssh_has_the_candidates_of_a_local_one(ssh, local, tmp_path):
+def test_a_campaign_over_ssh_has_the_candidates_of_a_local_one(ssh, host, local, tmp_path):
+    """It makes one connection, which ends with it."""
+    before = loopback.admissions(host[0])
     assert explored(tmp_path / "a.db", Board(ssh, batch=3)) == local
     assert {outcome for _, _, outcome, _ in local} == {"measured"}
+    assert loopback.admissions(host[0]) == before + 1
+    until(lambda: not loopback.holders())
 
 
 @pytest.mark.parametrize(
@@ -75,13 +60,16 @@ def test_a_campaign_over_ssh_has_the_candidates_of_a_local_one(ssh, local, tmp_p
     [pytest.param(cuts, marks=pytest.mark.soak) for cuts in ("0 3 9", "7 1 10", "12 8 6")],
 )
 def test_a_link_that_breaks_at_any_line_changes_nothing(ssh, host, local, tmp_path, lines):
-    cuts = host[0] / "cuts"
+    """The process that holds the connection is killed, and leaves its socket."""
+    cuts, before = host[0] / "cuts", loopback.admissions(host[0])
     cuts.write_text(lines)
     told = []
     board = Board(ssh, batch=3, backoff=0.01, note=told.append)
     assert explored(tmp_path / "a.db", board) == local
     assert cuts.read_text() == ""
     assert sum("is lost" in said for said in told) == 3
+    assert loopback.admissions(host[0]) >= before + 4
+    until(lambda: not loopback.holders())
 
 
 def test_a_host_with_an_unknown_key_gets_nothing(ssh, host, tmp_path):
@@ -93,6 +81,7 @@ def test_a_host_with_an_unknown_key_gets_nothing(ssh, host, tmp_path):
         known.write_text(f"{kept.split()[0]} {key[0]} {key[1]}\n")
         with pytest.raises(BoardRefused, match="is unknown or has changed, so nothing was sent"):
             explored(tmp_path / "a.db", Board(ssh))
+        assert not loopback.holders()
     finally:
         known.write_text(kept)
 

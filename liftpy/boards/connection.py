@@ -1,0 +1,54 @@
+"""One ssh connection for all commands of a campaign, since a new one takes longer than a candidate.
+
+The first command of ssh opens it and leaves a process that holds it (`ControlMaster`), which the
+others reach by a socket in a private folder. If this process dies, the next command opens another.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from liftpy.boards.transports import Transport
+
+PERSIST = 60
+"""Seconds without a command after which a connection ends, also if liftpy was killed."""
+
+FOLDER = re.compile(r"/[A-Za-z0-9._/-]{0,59}")
+"""Folders for sockets. ssh expands other characters in the path, such as `%`, and appends 17 for a
+moment; systems allow 103 (macOS) or 107 in all, 24 of which are those of NAME in the folder."""
+
+NAME = "liftpy-ssh-"
+
+
+@contextmanager
+def one_connection(transport: Transport) -> Generator[Transport]:
+    """The transport whose commands share one connection of ssh, which ends with the context.
+
+    The transport is unchanged if it does not use ssh, if the user's configuration of ssh has a
+    connection open, which commands use, and if no folder has a path that is short enough.
+    """
+    folder = folder_of_sockets()
+    if not transport.controlling or folder is None or transport.control("check"):
+        yield transport
+        return
+    with tempfile.TemporaryDirectory(prefix=NAME, dir=folder) as private:
+        shared = transport.with_options(
+            *("-o", "ControlMaster=auto"),
+            *("-o", f"ControlPath={private}/ssh"),
+            *("-o", f"ControlPersist={PERSIST}"),
+        )
+        try:
+            yield shared
+        finally:  # one that does not answer ends after PERSIST seconds
+            shared.control("exit")
+
+
+def folder_of_sockets() -> str | None:
+    """The folder of temporary files, or else /tmp, if ssh can have a socket in it."""
+    folders = (tempfile.gettempdir(), "/tmp")  # noqa: S108  the socket's folder there is private
+    fit = (f for f in folders if FOLDER.fullmatch(f) and os.access(f, os.W_OK | os.X_OK))
+    return next(fit, None)
