@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,10 +18,10 @@ from liftpy.boards.transports import Transport
 PERSIST = 60
 """Seconds without a command after which a connection ends, also if liftpy was killed."""
 
-FOLDER = re.compile(r"/[A-Za-z0-9._/-]{0,59}")
-"""Folders for sockets. ssh expands other characters in the path, such as `%`, and appends 17 for a
-moment; systems allow 103 (macOS) or 107 in all, 24 of which are those of NAME in the folder."""
+PLAIN = re.compile(r"/[A-Za-z0-9._/-]*")
+"""Paths in which ssh expands nothing, such as `%h`."""
 
+DRAFT = ".0123456789abcdef"  # of this length is what ssh appends to the path of a new socket
 NAME = "liftpy-ssh-"
 
 
@@ -29,7 +30,7 @@ def one_connection(transport: Transport) -> Generator[Transport]:
     """The transport whose commands share one connection of ssh, which ends with the context.
 
     The transport is unchanged if it does not use ssh, if the user's configuration of ssh has a
-    connection open, which commands use, and if no folder has a path that is short enough.
+    connection open, which commands use, and if no folder for temporary files can have a socket.
     """
     folder = folder_of_sockets()
     if not transport.controlling or folder is None or transport.control("check"):
@@ -50,5 +51,22 @@ def one_connection(transport: Transport) -> Generator[Transport]:
 def folder_of_sockets() -> str | None:
     """The folder of temporary files, or else /tmp, if ssh can have a socket in it."""
     folders = (tempfile.gettempdir(), "/tmp")  # noqa: S108  the socket's folder there is private
-    fit = (f for f in folders if FOLDER.fullmatch(f) and os.access(f, os.W_OK | os.X_OK))
-    return next(fit, None)
+    return next((f for f in folders if PLAIN.fullmatch(f) and has_sockets(f)), None)
+
+
+def has_sockets(folder: str) -> bool:
+    """Whether a new socket can be made and linked in a folder, as ssh does.
+
+    If its path is too long, or the file system has no sockets, ssh would end without a connection.
+    """
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix=NAME, dir=folder) as private,
+            socket.socket(socket.AF_UNIX) as made,
+        ):
+            path = f"{private}/ssh"
+            made.bind(path + DRAFT)
+            os.link(path + DRAFT, path)
+    except OSError:
+        return False
+    return True
