@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -16,7 +17,7 @@ from liftpy.errors import BoardRefused
 from liftpy.explore.exploring import explore
 from liftpy.language.text.program import parse
 from tests.boards import loopback
-from tests.processes import until
+from tests.processes import started, until
 
 PROGRAM = parse("def thrice(x: [60]f32) = x |> map(x => x * 3)")
 SAMPLES = 5
@@ -262,6 +263,31 @@ def test_a_copy_that_is_cut_off_is_made_again(beside, local, tmp_path):
     (data,) = (beside / "there").glob("data-*")
     kept = {path.name.rpartition("-")[2] for path in data.glob("*-*")}
     assert not kept & {"1", "2", "4"}
+
+
+def endless(folder: Path):
+    """A transport whose copies do not end."""
+    return transport_of(commands(folder, copy='"sh", "-c", "sleep 600; true"'))
+
+
+def test_a_copy_that_does_not_end_in_time_is_killed(tmp_path):
+    assert endless(tmp_path).copy(tmp_path, "there", 0.1) == (-signal.SIGKILL, "")
+
+
+def test_a_copy_that_is_interrupted_is_killed(tmp_path, monkeypatch):
+    """By Ctrl-C, which copies do not get."""
+    wait, transport = subprocess.Popen.wait, endless(tmp_path)
+
+    def interrupted(process, timeout=None):
+        if timeout is not None:
+            assert started(str(tmp_path))
+            raise KeyboardInterrupt
+        return wait(process)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        transport.copy(tmp_path, "there", 600)
+    assert not started(str(tmp_path))
 
 
 def test_a_full_disk_is_named(pocl, tmp_path):
