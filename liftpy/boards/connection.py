@@ -32,8 +32,9 @@ def one_connection(transport: Transport) -> Generator[Transport]:
     The transport is unchanged if it does not use ssh, if the user's configuration of ssh has a
     connection open, which commands use, and if no folder for temporary files can have a socket.
     """
-    folder = folder_of_sockets()
-    if not transport.controlling or folder is None or transport.control("check"):
+    own = transport.controlling and not transport.control("check")
+    folder = folder_of_sockets() if own else None
+    if folder is None:
         yield transport
         return
     with tempfile.TemporaryDirectory(prefix=NAME, dir=folder) as private:
