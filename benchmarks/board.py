@@ -1,16 +1,14 @@
 """What a candidate costs over ssh to a board, beside one on an attached device: seconds.
 
     python benchmarks/board.py [PROGRAM] [--samples 64] [--batch 16] [--turns 3] [--device pocl]
-                               [--shared]
 
 The board is this machine, by a real ssh server on loopback with a key and a port of its own
 (Debian's `openssh-server`). Campaigns of the same candidates (`--search random`) run on both, turn
 about, into new files, after one on each that is not counted. A candidate's time is that from the
 end of the first batch to the end of the last one: deriving, connecting and sending data come
 before. On one machine the candidates of the next batch are compiled while the board measures, and
-both disturb each other, which two machines do not. With `--shared`, the configuration of ssh keeps
-one connection open (`ControlMaster`), so that a batch makes none. Exit status 1 if, in the median
-of the turns, a candidate takes over 20 % longer over ssh, or if the campaigns differ.
+both disturb each other, which two machines do not. Exit status 1 if, in the median of the turns, a
+candidate takes over 20 % longer over ssh, or if the campaigns differ.
 """
 
 from __future__ import annotations
@@ -32,7 +30,6 @@ from liftpy.ir.program import Program
 from tests.boards import loopback
 
 MOST = 1.2
-SHARED = "ControlMaster auto\nControlPath {folder}/shared\nControlPersist 5\n"
 
 
 def main() -> int:
@@ -45,7 +42,6 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--device", default="pocl")
-    parser.add_argument("--shared", action="store_true")
     options = parser.parse_args()
     program = lp.workload(options.program)
     if options.samples <= options.batch:
@@ -54,9 +50,6 @@ def main() -> int:
         folder = Path(name)
         with loopback.server(folder) as port:
             tools = loopback.client(folder, port)
-            if options.shared:
-                with (folder / "ssh_config").open("a") as config:
-                    config.write(SHARED.format(folder=folder))
             os.environ["PATH"] = f"{tools}:{os.environ['PATH']}"
             board = Board(f"ssh:127.0.0.1:{port}", options.batch, note=tell)
             seconds: dict[str, list[float]] = {"local": [], "ssh": []}

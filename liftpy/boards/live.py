@@ -20,13 +20,14 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from liftpy.boards.bundle import SharedData, check_types, shared_data
+from liftpy.boards.connection import one_connection
 from liftpy.boards.importing import judged
 from liftpy.boards.judgement import Judgement
 from liftpy.boards.link import Link, Lost, Machine, ending, is_final
@@ -89,8 +90,8 @@ class Board:
         `begun` is the identity of the campaign that is resumed. Raises BoardRefused if the board
         cannot be reached or run kernels, UnknownName if it has no such device.
         """
-        link = Link(transport_of(self.address), self.compiler, self.note)
-        try:
+        transport = one_connection(transport_of(self.address))
+        with transport as shared, closing(Link(shared, self.compiler, self.note)) as link:
             self.note(f"connecting to {self.address}")
             try:
                 machine = link.machine()
@@ -99,8 +100,6 @@ class Board:
             number, limits = chosen(self.address, machine, device, begun)
             lag = self.batch if begun is None else setting(begun, "lag")
             yield BoardExecutor(self, link, machine, number, limits, lag)
-        finally:
-            link.close()
 
 
 def chosen(

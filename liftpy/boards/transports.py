@@ -14,11 +14,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from liftpy.files.reading import MIB, read_text, toml
 CONNECT_SECONDS = 15
 ALIVE_SECONDS = 10
 """Seconds of silence after which ssh asks whether the other side is there; twice, then it ends."""
+
+CONTROL = 5.0  # seconds: requests to a process of this machine
 
 SSH_OPTIONS = {
     "BatchMode": "yes",
@@ -54,7 +57,8 @@ class Transport:
     of the board, and `running` the one that runs the command line `{command}` there. `folder` is
     the board's folder for all files of liftpy; a relative one is in the folder in which commands
     run. `streams`: whether output arrives while the command runs. `apart`: whether the board is
-    another machine, which work on this one does not disturb.
+    another machine, which work on this one does not disturb. `controlling` is the command that
+    sends `{request}` to the process that holds an open connection; only ssh has one.
     """
 
     address: str
@@ -64,6 +68,7 @@ class Transport:
     streams: bool = True
     apart: bool = True
     here: Path | None = None
+    controlling: tuple[str, ...] = ()
 
     def copy(self, source: Path, target: str, seconds: float) -> tuple[int, str]:
         """Copies a folder into one of the board; the exit code and what the command printed.
@@ -72,12 +77,7 @@ class Transport:
         """
         command = filled(self.copying, {"from": str(source), "to": target})
         with tempfile.TemporaryFile() as printed:
-            process = self._start(command, printed, printed)
-            try:
-                code = process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                kill(process)
-                code = process.wait()
+            code = code_of(self._start(command, printed, printed), seconds)
             printed.seek(0)
             return code, plain(printed.read(MIB))
 
@@ -87,6 +87,17 @@ class Transport:
         """Starts a command line on the board; its output is a pipe or goes to a file."""
         words = filled(self.running, {"command": f"exec sh -c {quoted(command)}"})
         return self._start(words, output, errors)
+
+    def control(self, request: str) -> bool:
+        """Whether a process holds an open connection and obeys the request, `check` or `exit`."""
+        words = filled(self.controlling, {"request": request})
+        return code_of(self._start(words, subprocess.DEVNULL, subprocess.DEVNULL), CONTROL) == 0
+
+    def with_options(self, *options: str) -> Transport:
+        """The transport whose commands have more options, which precede all others."""
+        commands = (self.copying, self.running, self.controlling)
+        copying, running, controlling = ((words[0], *options, *words[1:]) for words in commands)
+        return replace(self, copying=copying, running=running, controlling=controlling)
 
     def _start(self, command: Sequence[str], output: Any, errors: Any) -> subprocess.Popen[bytes]:
         """Starts a command in a session of its own: Ctrl-C goes to the campaign, which ends it."""
@@ -106,10 +117,22 @@ class Transport:
             ) from error
 
 
+def code_of(process: subprocess.Popen[bytes], seconds: float) -> int:
+    """The exit code of a command. One that does not end in time is killed, and has the code -9."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return -signal.SIGKILL
+    finally:  # also after Ctrl-C
+        kill(process)
+        process.wait()
+    return process.returncode
+
+
 def kill(process: subprocess.Popen[bytes]) -> None:
     """Kills a command with the processes that it started."""
     if process.poll() is None:
-        os.killpg(process.pid, 9)
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def filled(command: Sequence[str], values: Mapping[str, str]) -> list[str]:
@@ -166,6 +189,7 @@ def ssh(address: str, user: str | None, host: str, port: str | None) -> Transpor
         ("scp", "-r", *options, "--", "{from}", f"{host if ':' in bare else bare}:{{to}}/"),
         ("ssh", "-T", *options, "--", bare, "{command}"),
         HOME_FOLDER,
+        controlling=("ssh", *options, "-O", "{request}", "--", bare),
     )
 
 

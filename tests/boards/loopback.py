@@ -4,13 +4,16 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
+
 CUT = """#!/usr/bin/env python3
 # As ssh, whose link breaks after a number of lines of its output, as long as {cuts} has numbers.
-import os, pathlib, subprocess, sys
+import os, pathlib, re, signal, subprocess, sys
 cuts = pathlib.Path({cuts!r})
 numbers = cuts.read_text().split()
 command = [{tool!r}, "-F", {config!r}, *sys.argv[1:]]
@@ -21,7 +24,9 @@ process = subprocess.Popen(command, stdout=subprocess.PIPE)
 for _ in range(int(numbers[0])):
     sys.stdout.buffer.write(process.stdout.readline())
     sys.stdout.flush()
-process.kill()
+holder = subprocess.run([*command[:-3], "-O", "check", *command[-3:-1]], stderr=subprocess.PIPE)
+os.kill(int(re.search(rb"pid=(\\d+)", holder.stderr)[1]), signal.SIGKILL)
+process.kill()  # it may be about to open a connection of its own
 process.wait()
 sys.exit(255)
 """
@@ -31,6 +36,21 @@ def free_port() -> int:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def admissions(folder: Path) -> int:
+    """How many connections the server in `folder` has admitted."""
+    return (folder / "sshd.log").read_text().count("Accepted publickey")
+
+
+def holders() -> list[psutil.Process]:
+    """The processes that hold a connection of ssh with a socket among the temporary files."""
+    found, title = [], f"ssh: {tempfile.gettempdir()}/"
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess):  # of which ZombieProcess is a kind
+            if "".join(process.cmdline()).startswith(title):
+                found.append(process)
+    return found
 
 
 def keygen(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -16,29 +17,10 @@ from liftpy.errors import BoardRefused
 from liftpy.explore.exploring import explore
 from liftpy.language.text.program import parse
 from tests.boards import loopback
-from tests.conftest import absent
+from tests.processes import started, until
 
 PROGRAM = parse("def thrice(x: [60]f32) = x |> map(x => x * 3)")
 SAMPLES = 5
-
-
-@pytest.fixture(scope="module")
-def host(pocl, tmp_path_factory):
-    """The folder and the port of a running ssh server."""
-    if shutil.which("sshd", path="/usr/sbin:" + os.environ["PATH"]) is None:
-        absent("sshd", "openssh-server is not installed")
-    folder = tmp_path_factory.mktemp("sshd")
-    with loopback.server(folder) as port:
-        loopback.client(folder, port)
-        yield folder, port
-
-
-@pytest.fixture
-def ssh(host, monkeypatch):
-    """The address of the server; its `ssh` and `scp` are found first."""
-    folder, port = host
-    monkeypatch.setenv("PATH", f"{folder / 'tools'}:{os.environ['PATH']}")
-    return f"ssh:127.0.0.1:{port}"
 
 
 def rows_of(db: Path, board: Board | None = None):
@@ -65,9 +47,13 @@ def local(pocl, tmp_path_factory):
     return explored(tmp_path_factory.mktemp("local") / "a.db")
 
 
-def test_a_campaign_over_ssh_has_the_candidates_of_a_local_one(ssh, local, tmp_path):
+def test_a_campaign_over_ssh_has_the_candidates_of_a_local_one(ssh, host, local, tmp_path):
+    """It makes one connection, which ends with it."""
+    before = loopback.admissions(host[0])
     assert explored(tmp_path / "a.db", Board(ssh, batch=3)) == local
     assert {outcome for _, _, outcome, _ in local} == {"measured"}
+    assert loopback.admissions(host[0]) == before + 1
+    until(lambda: not loopback.holders())
 
 
 @pytest.mark.parametrize(
@@ -75,13 +61,16 @@ def test_a_campaign_over_ssh_has_the_candidates_of_a_local_one(ssh, local, tmp_p
     [pytest.param(cuts, marks=pytest.mark.soak) for cuts in ("0 3 9", "7 1 10", "12 8 6")],
 )
 def test_a_link_that_breaks_at_any_line_changes_nothing(ssh, host, local, tmp_path, lines):
-    cuts = host[0] / "cuts"
+    """The process that holds the connection is killed, and leaves its socket."""
+    cuts, before = host[0] / "cuts", loopback.admissions(host[0])
     cuts.write_text(lines)
     told = []
     board = Board(ssh, batch=3, backoff=0.01, note=told.append)
     assert explored(tmp_path / "a.db", board) == local
     assert cuts.read_text() == ""
     assert sum("is lost" in said for said in told) == 3
+    assert loopback.admissions(host[0]) >= before + 4
+    until(lambda: not loopback.holders())
 
 
 def test_a_host_with_an_unknown_key_gets_nothing(ssh, host, tmp_path):
@@ -93,6 +82,7 @@ def test_a_host_with_an_unknown_key_gets_nothing(ssh, host, tmp_path):
         known.write_text(f"{kept.split()[0]} {key[0]} {key[1]}\n")
         with pytest.raises(BoardRefused, match="is unknown or has changed, so nothing was sent"):
             explored(tmp_path / "a.db", Board(ssh))
+        assert not loopback.holders()
     finally:
         known.write_text(kept)
 
@@ -273,6 +263,31 @@ def test_a_copy_that_is_cut_off_is_made_again(beside, local, tmp_path):
     (data,) = (beside / "there").glob("data-*")
     kept = {path.name.rpartition("-")[2] for path in data.glob("*-*")}
     assert not kept & {"1", "2", "4"}
+
+
+def endless(folder: Path):
+    """A transport whose copies do not end."""
+    return transport_of(commands(folder, copy='"sh", "-c", "sleep 600; true"'))
+
+
+def test_a_copy_that_does_not_end_in_time_is_killed(tmp_path):
+    assert endless(tmp_path).copy(tmp_path, "there", 0.1) == (-signal.SIGKILL, "")
+
+
+def test_a_copy_that_is_interrupted_is_killed(tmp_path, monkeypatch):
+    """By Ctrl-C, which copies do not get."""
+    wait, transport = subprocess.Popen.wait, endless(tmp_path)
+
+    def interrupted(process, timeout=None):
+        if timeout is not None:
+            assert started(str(tmp_path))
+            raise KeyboardInterrupt
+        return wait(process)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        transport.copy(tmp_path, "there", 600)
+    assert not started(str(tmp_path))
 
 
 def test_a_full_disk_is_named(pocl, tmp_path):
