@@ -74,6 +74,8 @@ LAWS: dict[str, str] = {
     "map_as_repeat: rotated at the top": "all elements are the same",
     "split_of_repeat: reversed at the top": "all elements are the same",
     "split_of_repeat: rotated at the top": "all elements are the same",
+    "reduce_by_index_split: reversed at 0.1.0.1.0": "all elements are the same",
+    "reduce_by_index_split: rotated at 0.1.0.1.0": "all elements are the same",
     "split_of_repeat: reversed at 0": "all elements are the same",
     "split_of_repeat: rotated at 0": "all elements are the same",
     "transpose_of_repeats: reversed at the top": "all elements are the same",

@@ -11,9 +11,19 @@ from liftpy.ir.function import Lambda
 from liftpy.ir.nat import nat
 from liftpy.ir.program import Program
 from liftpy.ir.types import F32, I32, Type
+from liftpy.language.embedded.functions import eta
 from liftpy.language.embedded.operations import operate
+from liftpy.language.embedded.prelude import OPERATIONS
 from liftpy.primitives import At, Generate, Map, ReduceByIndex, Repeat, Zip
 from tests.fuzz.generator import DEPTH, LENGTHS, Growth, Step, array_type, parameter, visible
+
+A, Y = Param("acc", F32), Param("value", F32)
+STEPS = (
+    Lambda((A, Y), operate("-", operate("*", A, 2.0), Y)),
+    Lambda((A, Y), operate("max", A, Y)),
+    *(eta(OPERATIONS[word].fitting([F32]), (F32, F32)) for word in ("add", "maximum")),
+)
+"""Functions of a bin and a value; the laws of the last two are declared."""
 
 
 class Indexing(Growth):
@@ -52,12 +62,11 @@ class Indexing(Growth):
     def binned(self, expr: Expr, scope: tuple[Expr, ...], depth: int) -> Expr:
         """Numbers made of the elements, folded into bins."""
         t = array_type(expr)
-        i, x, a, y = self.fresh(I32), self.fresh(t.element), Param("acc", F32), Param("value", F32)
+        i, x = self.fresh(I32), self.fresh(t.element)
         places = call(Generate(t.length, Lambda((i,), self.index(i, 3))))
         value = self.sum(self.grow(x, visible(scope, (x,)), 1, depth - 1), F32)
         values = call(Map(Lambda((x,), value)), expr)
-        steps = operate("-", operate("*", a, 2.0), y), operate("+", a, y), operate("max", a, y)
-        step = Lambda((a, y), self.random.choice(steps))
+        step = self.random.choice(STEPS)
         start = call(Repeat(nat(self.random.choice(LENGTHS[:5]))), self.start(F32, scope))
         return call(ReduceByIndex(step), start, call(Zip(), places, values))
 

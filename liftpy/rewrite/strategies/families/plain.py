@@ -16,6 +16,7 @@ from liftpy.rewrite.strategies.families.common import paddings
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
 from liftpy.rewrite.strategies.lower import copied, exposed
 from liftpy.rewrite.strategies.mapping import mapped, mappings, show_mapping
+from liftpy.rewrite.strategies.privatized import PRIVATIZED, pairs_of, privatized
 from liftpy.rewrite.strategies.shapes import rank
 from liftpy.rewrite.strategy import Failure, Result, Strategy, seq
 
@@ -32,38 +33,49 @@ class Plain:
     def choices(self) -> Iterator[Choices]:
         """The part of the padding that is stored, and every legal mapping.
 
-        For a reduction by index, another choice is whether each bin is a fold, or one loop updates
-        all.
+        For a reduction by index, another choice is whether each bin is a fold, one loop updates
+        all, or chunks of the pairs have copies of the bins.
         """
         body = self.program.body.body
-        words = bins_of(body)
-        for word in words or (None,):
+        for word in bins_of(body) or (None,):
             bins = {} if word is None else {"bins": (word,)}
             yield from self.mapped(seq(prepared(word), exposed())(body), bins)
+        (chunk,) = self.parameters({"bins": PRIVATIZED}) or (None,)
+        if chunk is not None:
+            made = seq(privatized(chunk.nat), exposed())(body)
+            yield from self.mapped(made, {"bins": (PRIVATIZED,)}, stored=False)
 
-    def mapped(self, result: Result, bins: dict[str, tuple[str, ...]]) -> Iterator[Choices]:
-        """The choices for a body that is `exposed`."""
+    def mapped(
+        self, result: Result, bins: dict[str, tuple[str, ...]], *, stored: bool = True
+    ) -> Iterator[Choices]:
+        """The choices for a body that is `exposed`; padding may be `stored`, or is always fused."""
         if not isinstance(result, Failure):
             maps = [show_mapping(m) for m in mappings(result.expr)]
             body = self.program.body.body
             if isinstance(body.type, ArrayType) and not computes(body):
                 over_ids = mapping_of_copies(rank(body.type))
                 maps = [COPIED if word == over_ids else word for word in maps]
-            yield from product(**bins, pad=paddings(result.expr), map=tuple(maps))
+            pads = paddings(result.expr) if stored else ("fused",)
+            yield from product(**bins, pad=pads, map=tuple(maps))
 
     def inside(self, _memory: str) -> Iterator[Choices]:
         """One combination: no additional choices."""
         yield ()
 
-    def parameters(self, _choices: dict[str, str]) -> tuple[Parameter, ...]:
-        """None."""
-        return ()
+    def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
+        """The pairs of each copy of the bins, if there are copies."""
+        if choices.get("bins") != PRIVATIZED:
+            return ()
+        lengths = pairs_of(self.program.body.body)
+        about = "pairs that a work-item adds to its own bins"
+        return (Parameter("chunk", 1, min(lengths), about),) if lengths else ()
 
-    def strategy(self, choices: dict[str, str], _sizes: dict[str, Parameter]) -> Strategy:
+    def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """Assign the levels of a mapping to the `exposed` maps, or global ids to copies."""
         if choices["map"] == COPIED:
             return seq(copied(), store_padding(choices["pad"]))
-        bins = prepared(choices.get("bins"))
+        word = choices.get("bins")
+        bins = privatized(sizes["chunk"].nat) if word == PRIVATIZED else prepared(word)
         return seq(bins, exposed(), mapped(choices["map"]), store_padding(choices["pad"]))
 
 
