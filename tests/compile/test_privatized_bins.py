@@ -90,6 +90,17 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
         (IS, XSS),
         functools.reduce(horner, folded(STARTS * 0, IS, XSS.sum(1), np.add), 0),
     ),
+    "padded pairs": (
+        """def p(is: [11]i32, xs: [11]f32) = zip(is |> pad(1, 2, 3), xs |> pad(1, 2, 9))
+          |> reduceByIndex(add, 0 |> repeat(7))""",
+        (IS, XS),
+        folded(
+            STARTS * 0,
+            np.pad(IS, (1, 2), constant_values=3),
+            np.pad(XS, (1, 2), constant_values=9),
+            np.add,
+        ),
+    ),
     "bins of bins": (
         """def p(is: [11]i32, js: [7]i32, xs: [11]f32) = zip(js, zip(is, xs)
           |> reduceByIndex(add, 0 |> repeat(7))) |> reduceByIndex(add, 2 |> repeat(5))""",
@@ -103,7 +114,7 @@ def candidates(program: Program, device: Device) -> list[Candidate]:
     """The candidates whose bins are privatized."""
     space = lp.space(program, device=device)
     drawn = space.sample(space.count(), seed=0)
-    return [c for c in drawn if c.assignment.get("bins") == "privatized"]
+    return [c for c in drawn if "privatized" in c.assignment.values()]
 
 
 def compiled(program: Program, device: Device, most: int) -> dict[str, Compilation]:

@@ -11,7 +11,13 @@ from liftpy.ir.function import Lambda
 from liftpy.ir.nat import var
 from liftpy.ir.types import F32, F64, I32, ScalarType, TupleType
 from liftpy.language.embedded.operations import operate
-from liftpy.primitives import Generate, ReduceByIndex, ReduceByIndexSeq
+from liftpy.primitives import (
+    Generate,
+    MapGlb,
+    ReduceByIndex,
+    ReduceByIndexAtomic,
+    ReduceByIndexSeq,
+)
 from liftpy.rewrite.rule import Assumption, Rule, ValueVar
 from liftpy.rewrite.rules.notation import (
     S,
@@ -142,6 +148,19 @@ REDUCE_BY_INDEX_SPLIT = Rule(
     proof="blocks",
 )
 
+REDUCE_BY_INDEX_TO_ATOMIC = Rule(
+    "reduce_by_index_to_atomic",
+    "index",
+    call(ReduceByIndex(step_of(of_scalars)), bins, own_pairs),
+    call(
+        ReduceByIndexAtomic(step_of(of_scalars)),
+        bins,
+        call(MapGlb(function(lambda p: p, p=TupleType((I32, S))), 0), own_pairs),
+    ),
+    assuming=(Assumption("associative", "f"), Assumption("commutative", "f")),
+    proof="permuted",
+)
+
 extra = var("extra", None)
 padded = zipped(
     pad(0, extra, -1, fmap(lambda p: get(0, p), own_pairs, "p")),
@@ -164,5 +183,6 @@ RULES = (
     *OWNED.values(),
     REDUCE_BY_INDEX_OF_ROWS,
     REDUCE_BY_INDEX_SPLIT,
+    REDUCE_BY_INDEX_TO_ATOMIC,
     REDUCE_BY_INDEX_EXTENSION,
 )

@@ -20,7 +20,7 @@ from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import ReduceByIndexSeq
 from liftpy.rewrite.strategies.by_index import scalar_bins
 from liftpy.rewrite.strategies.epilogue import COMPONENTS, taken_apart
-from liftpy.rewrite.strategies.lower import clean, is_bins, stored_plain
+from liftpy.rewrite.strategies.lower import clean, exposed, is_bins, over_ids, sequential
 from liftpy.rewrite.strategies.shapes import array_type, maps_over
 from liftpy.rewrite.strategy import (
     Failure,
@@ -37,21 +37,24 @@ from liftpy.rewrite.strategy import (
     seq,
 )
 
-PRIVATIZED = "privatized"
-"""The choice `bins`: each chunk of the pairs has its own copy of the bins."""
 COPIES = (0, 1, 0)
 """The path of the copies on the right side of the law."""
 
 
-def privatized(chunk: Nat) -> Strategy:
-    """Give every `chunk` pairs a copy of the bins, in each reduction by index that permits it."""
+def privatized(chunk: Nat, level: str) -> Strategy:
+    """Give every `chunk` pairs a copy of the bins, in each reduction by index that permits it.
+
+    `level` says how work-items make the copies (`over_ids`).
+    """
 
     def cut(expr: Expr) -> Result:
         paths = [path for path, part in top_down(expr) if is_bins(part)]
         # from the last to the first: a step changes no path to a part before it or around it
         return seq(*(attempt(at_path(path, in_copies(chunk))) for path in reversed(paths)))(expr)
 
-    return seq(scalar_bins(), cut, satisfies(has_copies, "has copies of bins"), copies_stored)
+    return seq(
+        scalar_bins(), cut, satisfies(has_copies, "has copies of bins"), copies_stored(level)
+    )
 
 
 def pairs_of(expr: Expr) -> list[int]:
@@ -96,19 +99,24 @@ components_apart = seq(normalize(choose(rule("map_fusion"), COMPONENTS)), clean(
 """Read each component of pairs where it comes from."""
 
 
-def copies_stored(expr: Expr) -> Result:
+def copies_stored(level: str) -> Strategy:
     """Store all copies by kernels of their own; copies that maps make move outside of the maps."""
-    path = max(copies_in(expr), key=len, default=None)  # none is inside of it
-    if path is None:
-        return Success(expr)
-    around = function_around(expr, path)
-    while around is not None and path == (*around, 1) and is_map(at(expr, around)):
-        path, around = around, function_around(expr, around)
-    if around is None:
-        return seq(at_path(path, stored_plain()), copies_stored)(expr)
-    if not is_map(at(expr, around)):
-        return Failure("privatized", "a fold or an iteration repeats a reduction by index")
-    return seq(at_path(around, taken_apart(path[len(around) + 1 :])), copies_stored)(expr)
+    kernel = seq(rule("to_global"), at_path((0,), seq(exposed(), over_ids(level), sequential())))
+
+    def run(expr: Expr) -> Result:
+        path = max(copies_in(expr), key=len, default=None)  # none is inside of it
+        if path is None:
+            return Success(expr)
+        around = function_around(expr, path)
+        while around is not None and path == (*around, 1) and is_map(at(expr, around)):
+            path, around = around, function_around(expr, around)
+        if around is None:
+            return seq(at_path(path, kernel), run)(expr)
+        if not is_map(at(expr, around)):
+            return Failure("privatized", "a fold or an iteration repeats a reduction by index")
+        return seq(at_path(around, taken_apart(path[len(around) + 1 :])), run)(expr)
+
+    return run
 
 
 is_map = maps_over(lambda _: True)
