@@ -27,6 +27,7 @@ from liftpy.primitives import (
     MapSeqUnroll,
     MapVec,
     MapWrg,
+    ReduceByIndexAtomic,
     ReduceByIndexSeq,
     ReduceInPlace,
     ReduceSeq,
@@ -85,6 +86,9 @@ FORMS: dict[type[Primitive], Asks | Silent] = {
     ReduceInPlace: Silent("its accumulator is where `toGlobal`, `toLocal` or the result is"),
     ReduceSubgroups: Asks((WORK_GROUP, LOCAL)),
     ReduceVec: Silent("it folds the lanes of one vector, sixteen at most"),
+    ReduceByIndexAtomic: Silent(
+        "its bins are in a buffer, and OpenCL 1.2 has the atomic functions"
+    ),
     ReduceByIndexSeq: Silent("its bins are where `toGlobal`, `toPrivate` or the result is"),
     ScanSeq: Asks((PRIVATE, CODE)),
     ExclusiveScanSeq: Asks((PRIVATE, CODE)),

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from liftpy.errors import InternalError
 from liftpy.gradient.bins import merged_bins
 from liftpy.gradient.derivatives import guard, guarded
-from liftpy.ir.call import FunCall, call
+from liftpy.ir.call import FunCall, apply, call
 from liftpy.ir.expr import Expr, Literal, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.primitive import Get, Layout
@@ -173,8 +173,18 @@ def summed(xs: Expr) -> Expr:
             return layout(summed(call(Map(Lambda(f.params, inner)), *xs.args)))
     if isinstance(one, ArrayType):
         return mapped(summed, call(Transpose(), xs))
-    step = eta(OPERATIONS["add"].fitting([one]), (one, one))
-    return call(Reduce(step), Literal(0.0, one), xs)
+    return call(Reduce(addition(one)), Literal(0.0, one), xs)
+
+
+def addition(t: Type) -> Lambda:
+    """The function that adds two numbers, or arrays of numbers element by element.
+
+    It calls `add`, whose laws are declared, so that sums may be divided.
+    """
+    if isinstance(t, ArrayType):
+        inner = addition(t.element)
+        return bind(["a", "x"], [t, t], lambda a, x: mapped(lambda *e: apply(inner, *e), a, x))
+    return eta(OPERATIONS["add"].fitting([t]), (t, t))
 
 
 def outer_layout(expr: Expr) -> tuple[Callable[[Expr], Expr] | None, Expr]:

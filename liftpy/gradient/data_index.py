@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from liftpy.gradient.bins import addend, one_pair, zeros
-from liftpy.gradient.cotangent import Cotangent, added, float_leaves, from_leaves, leaves, mapped
+from liftpy.gradient.cotangent import Cotangent, addition, float_leaves, from_leaves, leaves, mapped
 from liftpy.gradient.refusal import NoDerivative
 from liftpy.gradient.scope import Pull, Scope
 from liftpy.ir.call import FunCall, call, substitute
@@ -17,7 +17,6 @@ from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.primitive import Get, Primitive, ScalarOp, function_of
 from liftpy.ir.types import FLOATS, INTEGERS, Type
 from liftpy.ir.walk import every_part
-from liftpy.language.embedded.functions import bind
 from liftpy.primitives import At, Map, ReduceByIndex, Zip
 from liftpy.primitives.map import array_of
 
@@ -40,7 +39,7 @@ def in_bins(t: Type, place: Expr, value: Expr) -> Expr:
 
 def adding(element: Type) -> ReduceByIndex:
     """The reduction by index that adds."""
-    return ReduceByIndex(bind(["a", "x"], [element, element], added))
+    return ReduceByIndex(addition(element))
 
 
 def pull_bins(pull: Pull, expr: FunCall, ct: Cotangent, scope: Scope) -> None:

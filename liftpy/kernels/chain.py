@@ -141,8 +141,11 @@ def chain(program: LoweredProgram, result: str = OUTPUT) -> Chain:
 
     prepared = {p for p in program.params if p.name in program.constants}
     phases: dict[Param, Phase] = {}
-    for out, body in produced:
-        constant = out not in results and body.free <= prepared
+    needed: dict[Param, frozenset[Param]] = {}
+    for out, body in produced:  # several kernels may update one buffer
+        needed[out] = needed.get(out, frozenset()) | (body.free - {out})
+    for out, _ in produced:
+        constant = out not in results and needed[out] <= prepared
         phases[out] = "prepare" if constant else "run"
         if constant:
             prepared.add(out)

@@ -2,7 +2,8 @@
 
 The cutter replaces each `toGlobal` outside every parallel map by the variable of a buffer, and
 records what the buffer holds. An iteration of kernels becomes a kernel for each iteration, a fold
-in place over parallel maps a kernel for each pass. `chain` makes the kernels from the records.
+in place over parallel maps a kernel for each pass, and atomic updates become two kernels. `chain`
+makes the kernels from the records.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from liftpy.primitives import (
     Drop,
     IterateSeq,
     Join,
+    ReduceByIndexAtomic,
     ReduceInPlace,
     Take,
     ToGlobal,
@@ -40,10 +42,14 @@ def is_iteration(expr: Expr) -> bool:
 
 
 def is_in_passes(expr: Expr) -> bool:
-    """Whether each pass of a fold in place is a kernel: its function has parallel maps."""
-    return (
-        isinstance(expr, FunCall) and isinstance(expr.fun, ReduceInPlace) and has_levels(expr.fun.f)
-    )
+    """Whether several kernels in turn update one buffer.
+
+    These are a fold in place whose function has parallel maps, and atomic updates of bins.
+    """
+    if not isinstance(expr, FunCall):
+        return False
+    passes = isinstance(expr.fun, ReduceInPlace) and has_levels(expr.fun.f)
+    return passes or isinstance(expr.fun, ReduceByIndexAtomic)
 
 
 def unstored(expr: Expr) -> Expr:
@@ -157,7 +163,14 @@ class Cutter:
         return value
 
     def passes(self, expr: Expr, out: Param) -> list[tuple[Param, Expr]]:
-        """The kernels of a fold in place: each updates `out`, which the first one fills."""
+        """The kernels of a fold in place: each updates `out`, which the first one fills.
+
+        The first kernel of atomic updates stores the initial values.
+        """
+        if isinstance(expr, FunCall) and isinstance(expr.fun, ReduceByIndexAtomic):
+            init, pairs = expr.args
+            first = self.one_kernel(unstored(init), out)
+            return [(out, first), (out, call(expr.fun, out, self.cut(pairs)))]
         if not isinstance(expr, FunCall) or not isinstance(expr.fun, ReduceInPlace):
             return [(out, self.one_kernel(unstored(expr), out))]
         check_in_place(expr.fun)
@@ -187,7 +200,7 @@ class Cutter:
 
     def cut(self, expr: Expr) -> Expr:
         """The expression over buffers; the kernels that fill them are recorded in order."""
-        if not has_call(expr, ToGlobal, IterateSeq, ReduceInPlace, Lambda):
+        if not has_call(expr, ToGlobal, IterateSeq, ReduceInPlace, ReduceByIndexAtomic, Lambda):
             return expr
         if is_iteration(expr):
             return self.steps(expr, stored=True)

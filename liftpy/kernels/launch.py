@@ -29,6 +29,7 @@ from liftpy.primitives import (
     MapGlb,
     MapLcl,
     MapWrg,
+    ReduceByIndexAtomic,
     ReduceByIndexSeq,
     ReduceInPlace,
     ReduceSeq,
@@ -40,6 +41,7 @@ from liftpy.primitives import (
     ToLocal,
     ToPrivate,
 )
+from liftpy.primitives.atomics import ATOMIC_OPERATORS, ATOMIC_TYPES, atomic_operator
 from liftpy.primitives.in_place import is_pure, rereads
 from liftpy.primitives.levels import PARALLEL, Level, has_levels, level_of, misplaced
 from liftpy.primitives.map import array_of
@@ -164,6 +166,8 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                         "\n  begin with a constant or a buffer, or leave the passes to one "
                         "work-item"
                     )
+            case ReduceByIndexAtomic() as fun:
+                check_atomic(fun, expr.args[1], above)
             case (ReduceByIndexSeq() | ScanSeq() | ExclusiveScanSeq() | IterateSeq()) as fun:
                 check_storage(fun.f.body, PARALLEL, fun.name)
             case _:
@@ -249,6 +253,23 @@ def check_in_place(fun: ReduceInPlace) -> None:
             f"the step of {fun.name} has a fold in place whose array or function reads the outer "
             "accumulator: its later passes would read elements that its earlier ones have updated\n"
             f"  only begin with the accumulator, or use reduceSeq for the inner fold"
+        )
+
+
+def check_atomic(fun: ReduceByIndexAtomic, pairs: Expr, above: tuple[Level, ...]) -> None:
+    """Check that there is an atomic function for an update, and that ids run over the pairs."""
+    if atomic_operator(fun.f) is None:
+        types = " or ".join(map(str, ATOMIC_TYPES))
+        raise TypeRefused(
+            f"{fun.name} updates bins of {types} by {', '.join(ATOMIC_OPERATORS)}, and not by this "
+            f"function of {fun.f.body.type}: OpenCL has no atomic function for it, or the result "
+            "would depend on the order of the updates. Use reduceByIndexSeq"
+        )
+    mapped = isinstance(pairs, FunCall) and isinstance(pairs.fun, MapGlb) and pairs.fun.dim == 0
+    if above or not mapped:
+        raise TypeRefused(
+            f"{fun.name} must be outside every parallel map, and mapGlb(0) makes its pairs: "
+            f"write ... |> mapGlb(0, p => p) |> {fun.name}(...)"
         )
 
 

@@ -20,6 +20,7 @@ from liftpy.primitives import (
     MapGlb,
     MapLcl,
     MapWrg,
+    ReduceByIndexAtomic,
     ReduceInPlace,
     ReduceSubgroups,
     ToGlobal,
@@ -88,6 +89,8 @@ def writers(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:
         case FunCall(Primitive() as fun, args) if is_layout(fun) and any(map(computes, args)):
             for a in args:
                 yield from writers(a, above)
+        case FunCall(ReduceByIndexAtomic()):  # work-items may update one bin
+            yield frozenset((*above, (MapGlb, 0)))
         case FunCall(ReduceInPlace() as fun, (init, xs)):
             yield from staged(init, above) if is_pure(init) else writers(init, above)
             yield from staged(xs, above)

@@ -1,22 +1,28 @@
-"""`reduceByIndex` as a loop of one work-item: each pair updates its bin in place.
+"""`reduceByIndex` as a loop of one work-item, or over ids: each pair updates its bin in place.
 
 The index of a pair is clamped to the bins, so that every access is inside the buffer. A pair whose
 index was outside stores the bin's own value again. Only this work-item stores to these bins, so the
 values of a bin are folded in their order.
 
 Registers have no addresses: bins in registers are all updated for each pair, each if it is its bin.
+
+Over ids, work-items may update one bin at the same time, so each update is atomic. A pair whose
+index was outside updates a bin with the operand that changes nothing.
 """
 
 from __future__ import annotations
 
-from liftpy.errors import TypeRefused
+from liftpy.errors import InternalError, TypeRefused
+from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import Nat, var
 from liftpy.ir.pull import Pull, Value
 from liftpy.ir.types import I32
+from liftpy.loops.nest import Assign
 from liftpy.loops.stepping import Stepping
 from liftpy.loops.viewing import Env
-from liftpy.primitives import ReduceByIndexSeq
+from liftpy.primitives import MapGlb, ReduceByIndexAtomic, ReduceByIndexSeq
+from liftpy.primitives.atomics import atomic_operator, unchanging
 from liftpy.views.terms import Load, Space, Term
 
 
@@ -61,6 +67,34 @@ def by_index(
             "store its result with toGlobal or toPrivate first"
         )
         raise TypeRefused(message)
+
+
+def atomically(
+    emitter: Stepping, fun: ReduceByIndexAtomic, pairs: Expr, env: Env, dest: Pull
+) -> None:
+    """The atomic updates of the bins in `dest`, where an earlier kernel has stored them."""
+    op = atomic_operator(fun.f)
+    if op is None or not (isinstance(pairs, FunCall) and isinstance(pairs.fun, MapGlb)):
+        message = f"{fun.name} of {pairs.type} has not been checked by kernels.launch"
+        raise InternalError(message)
+    if int(dest.length) == 0:
+        return  # there is no bin that a pair could update
+    if not is_in(any_of(dest), "global"):
+        message = f"the bins of {fun.name} are in no buffer: kernels.cutting has not made one"
+        raise InternalError(message)
+    made = pairs.fun
+    source = emitter.argument(pairs.args[0], env)
+
+    def update(k: Nat) -> None:
+        inner = {**env, **emitter.computed(made.f, source[k])}
+        index, value = emitter.view(made.f.body, inner)
+        clamped, inside = emitter.read.clamped(index, int(dest.length))
+        place = dest[var(emitter.data_index(clamped), 0, int(dest.length) - 1)]
+        nothing = emitter.read.literal(unchanging(op, place.type), place.type)
+        operand = emitter.read.operate("select", (inside, value, nothing))
+        emitter.put(Assign(place, operand, op=op))
+
+    emitter.loop(made, int(source.length), update, unroll=False)
 
 
 def any_of(dest: Pull) -> Value:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from liftpy.ir.constraint import Constraint, at_most, equal
 from liftpy.ir.nat import Nat, nat, var
@@ -37,6 +37,7 @@ from liftpy.loops.tree import (
     Simple,
     Statement,
     Store,
+    Update,
     statements_in,
 )
 from liftpy.loops.values import (
@@ -277,7 +278,7 @@ def bounds(code: LoopKernel) -> tuple[ProvedAccess, ...]:
     """Every access of a kernel to memory with addresses, and why it is inside."""
     known: dict[object, ProvedAccess] = {}
     found: list[ProvedAccess] = []
-    for cell, store, place in accesses(code.block, CodePlace(code.indices)):
+    for cell, store, place, _ in accesses(code.block, CodePlace(code.indices)):
         key = (cell, store, place.key)
         if key not in known:
             known[key] = bound_of(cell, place, store=store)
@@ -302,19 +303,29 @@ def places(block: Block, place: CodePlace) -> Iterator[tuple[Statement, CodePlac
                 pass
 
 
-def accesses(block: Block, start: CodePlace) -> Iterator[tuple[Cell, bool, CodePlace]]:
-    """The accesses of a block in order, each with whether it is a store, and its position."""
+class PlacedAccess(NamedTuple):
+    """An access, whether it stores, its position, and the operator of an atomic update."""
+
+    cell: Cell
+    store: bool
+    place: CodePlace
+    op: str = ""
+
+
+def accesses(block: Block, start: CodePlace) -> Iterator[PlacedAccess]:
+    """The accesses of a block in order."""
     for s, place in places(block, start):
         if isinstance(s, Simple):
             yield from loads(s.value, place)
-        if isinstance(s, Store) and s.cell.memory.space != "private":
-            yield s.cell, True, place
+        if isinstance(s, Store | Update) and s.cell.memory.space != "private":
+            op = s.op if isinstance(s, Update) else ""
+            yield PlacedAccess(s.cell, store=True, place=place, op=op)
 
 
-def loads(value: Value, place: CodePlace) -> Iterator[tuple[Cell, bool, CodePlace]]:
+def loads(value: Value, place: CodePlace) -> Iterator[PlacedAccess]:
     """The loads of an expression."""
     if isinstance(value, Cell) and value.memory.space != "private":
-        yield value, False, place
+        yield PlacedAccess(value, store=False, place=place)
     if isinstance(value, Select):
         yield from loads(value.then, place.where(value.condition, holds=True))
         yield from loads(value.otherwise, place.where(value.condition, holds=False))

@@ -30,6 +30,7 @@ from liftpy.loops.tree import (
     Let,
     Statement,
     Store,
+    Update,
     with_blocks,
 )
 from liftpy.loops.values import (
@@ -111,6 +112,9 @@ class KnownVariables:
                 tests = tuple(place_renamed(t, self.spelled) for t in silent)
                 cell = place_renamed(cell, self.spelled)
                 yield Store(cell, self.shared(value)[1], tests, nontemporal)
+                self.forget()
+            case Update(cell, value, op):
+                yield Update(place_renamed(cell, self.spelled), self.shared(value)[1], op)
                 self.forget()
             case For():
                 yield with_blocks(s, self.block)

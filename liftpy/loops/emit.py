@@ -26,6 +26,7 @@ from liftpy.primitives import (
     MapSeq,
     MapWrg,
     MemoryPrimitive,
+    ReduceByIndexAtomic,
     ReduceByIndexSeq,
     ReduceInPlace,
     ReduceSeq,
@@ -69,6 +70,8 @@ class Emitter(Stepping):
                 carried.scan(self, fun, init, xs, env, dest)
             case FunCall(ReduceByIndexSeq() as fun, (init, pairs)):
                 bins.by_index(self, fun, init, pairs, env, dest)
+            case FunCall(ReduceByIndexAtomic() as fun, (_, pairs)):
+                bins.atomically(self, fun, pairs, env, dest)
             case FunCall(IterateSeq() as fun, (x,)) if is_private(dest):
                 carried.iterate(self, fun, x, env, dest)
             case FunCall(SlideSeq() as fun, (xs,)):

@@ -43,6 +43,9 @@ class Assign(NamedTuple):
 
     The place may be behind conditions, with a constant where they fail: nothing is stored there, as
     for a result that is written through `coverOnce`.
+
+    With `op`, the place is updated atomically: the operator is applied to what it holds and to the
+    value.
     """
 
     target: Term
@@ -50,6 +53,7 @@ class Assign(NamedTuple):
     lane: str = ""
     width: int = 1
     nontemporal: bool = False
+    op: str = ""
 
 
 class Bind(NamedTuple):

@@ -14,6 +14,7 @@ from liftpy.loops.tree import (
     If,
     Let,
     Store,
+    Update,
 )
 from liftpy.loops.values import (
     All,
@@ -76,6 +77,8 @@ def lines_of(block: Block, pad: str) -> Iterator[str]:
             case Store(cell, value):
                 how = " nontemporal" if s.nontemporal else ""
                 yield f"{pad}{show(cell)} ={how} {show(value)}"
+            case Update(cell, value, op):
+                yield f"{pad}{show(cell)} = atomic {show(Operate(op, (cell, value), cell.type))}"
             case Fetch(cell):
                 yield f"{pad}fetch {show(cell)}"
             case Assume():

@@ -28,6 +28,7 @@ from liftpy.loops.tree import (
     Simple,
     Statement,
     Store,
+    Update,
     statements_in,
     with_blocks,
 )
@@ -138,7 +139,7 @@ def _silent(block: Block) -> Tests | None:
                 here = _silent(then)
                 here = None if here is None else dict.fromkeys(tests) | here
                 here = of_all(here, _silent(otherwise))
-            case If() | Barrier():
+            case If() | Barrier() | Update():
                 here = {}
         found = of_all(found, here)
     return found

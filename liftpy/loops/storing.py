@@ -25,6 +25,7 @@ from liftpy.loops.tree import (
     For,
     If,
     Store,
+    Update,
 )
 from liftpy.loops.values import (
     All,
@@ -121,6 +122,11 @@ class Storing(Reading):
     def put_at(self, dest: Load, store: Assign) -> None:
         """Emit a store to a known place; nothing if the value is already in it."""
         value, lane, width = store.term, store.lane, store.width
+        if store.op:
+            self.begin(value)
+            operand = self.vector(value, lane, width)
+            self.made.append(Update(self.cell(dest, width), operand, store.op))
+            return
         if isinstance(value, Load) and stays(store) and value.snapshot not in self.taken:
             return
         first = self.start(dest.index, lane, width) if lane else dest.index

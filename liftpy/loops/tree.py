@@ -88,10 +88,29 @@ class Store(Simple):
         return self.cell, self.value
 
 
+@dataclass(frozen=True)
+class Update(Simple):
+    """An atomic update: the cell gets the operator's result of what it holds and a value.
+
+    No other access to the cell comes between reading and storing. The operator is associative and
+    commutative, so it does not matter in which order work-items update a cell.
+    """
+
+    cell: Cell
+    value: Value
+    op: str
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return self.cell, self.value
+
+
 def accesses_of(s: Simple) -> Iterator[tuple[Cell, bool]]:
     """The cells that a statement loads, then those it stores to, each with whether it stores."""
     yield from ((part, False) for part in values_in(s.value) if isinstance(part, Cell))
-    if isinstance(s, Store):
+    if isinstance(s, Update):
+        yield s.cell, False
+    if isinstance(s, Store | Update):
         yield s.cell, True
 
 
@@ -166,7 +185,7 @@ class If:
     otherwise: Block = Block()
 
 
-Code: TypeAlias = Let | Store | Fetch | Barrier | For | If
+Code: TypeAlias = Let | Store | Update | Fetch | Barrier | For | If
 Statement: TypeAlias = Code | Assume
 
 

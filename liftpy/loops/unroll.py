@@ -131,7 +131,7 @@ class Unroller:
 
         match s:
             case Assign(target, term):
-                yield Assign(at(target), at(term), s.lane, s.width, s.nontemporal)
+                yield s._replace(target=at(target), term=at(term))
             case Bind(name, term):
                 value = at(term)
                 if s.width == 1 and not value.parts:

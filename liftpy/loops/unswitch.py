@@ -42,6 +42,7 @@ from liftpy.loops.tree import (
     Simple,
     Statement,
     Store,
+    Update,
     is_collective,
     statements_in,
     with_blocks,
@@ -224,8 +225,8 @@ class Given:
                 if self.failing.isdisjoint(silent):
                     value = self.value(value) if s.is_guarded else value
                     yield replace(s, value=value, silent=self.left(silent))
-            case Let(name, value) if s.is_guarded:
-                yield Let(name, self.value(value))
+            case Let(_, value) | Update(_, value) if s.is_guarded:
+                yield replace(s, value=self.value(value))
             case If(All(tests), then, otherwise) if (known := self.decided(tests)) is not None:
                 yield from self.block(then if known else otherwise)
             case If(All(tests), then, otherwise):

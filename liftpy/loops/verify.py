@@ -6,6 +6,8 @@
   that it may have.
 - *Types.* Operands have the types that their operator takes, and all have the same number of lanes,
   or one lane that applies to all; a stored value has the type and the lanes of its place.
+- *Atomic updates* are of one scalar in a buffer, of a type and by an operator for which OpenCL has
+  an atomic function. So the operator is associative and commutative.
 - *Memory spaces.* Only writable memory is stored to, and an image is not writable. Global memory
   and images are the kernel's buffers, local memory is the work-group's. A cell of an image is one
   scalar or whole texels; private memory is indexed by numbers within its length (except in a
@@ -36,6 +38,7 @@ from liftpy.loops.tree import (
     Let,
     Simple,
     Store,
+    Update,
 )
 from liftpy.loops.values import (
     SUBGROUP_ID,
@@ -56,6 +59,7 @@ from liftpy.loops.values import (
     is_in_texels,
     values_in,
 )
+from liftpy.primitives.atomics import ATOMIC_OPERATORS, ATOMIC_TYPES
 from liftpy.primitives.subgroups import SUBGROUP_OPERATORS, SUBGROUP_TYPES
 from liftpy.primitives.vector import LANES_OF_A_DOT
 from liftpy.views.terms import Memory
@@ -127,6 +131,8 @@ def _of_block(block: Block, scope: KernelPoint) -> Iterator[str]:
                     scope.ranges[name] = low, high
             case Store():
                 yield from _of_store(s, scope)
+            case Update():
+                yield from _of_update(s)
             case For():
                 yield from _of_loop(s, scope)
             case If(condition, then, otherwise):
@@ -155,6 +161,17 @@ def _of_store(s: Store, scope: KernelPoint) -> Iterator[str]:
     if (value.type, value.width) != (cell.type, cell.width):
         given = f"{value.width} of {value.type}"
         yield f"{cell.width} of {cell.type} in {cell.memory.name} are given {given}"
+
+
+def _of_update(s: Update) -> Iterator[str]:
+    """What is wrong with an atomic update, apart from its cell and its value."""
+    cell, value = s.cell, s.value
+    if cell.memory.space != "global" or not cell.memory.writable:
+        yield f"an atomic update of {cell.memory.name}, which is not a buffer that may be written"
+    if s.op not in ATOMIC_OPERATORS or cell.type not in ATOMIC_TYPES:
+        yield f"no atomic update of {cell.type} by {s.op}"
+    if (cell.type, cell.width) != (value.type, value.width) or cell.width != 1:
+        yield f"{cell.memory.name} is updated by {value.width} of {value.type}"
 
 
 def _of_subgroup(s: Simple, value: SubgroupReduce, scope: KernelPoint) -> Iterator[str]:

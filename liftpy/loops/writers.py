@@ -3,6 +3,10 @@
 For any two stores to a buffer, and for a store and a load of the same buffer, two different
 work-items that access one address are searched for, by the digits of addresses or by z3. Accesses
 of unrolled code count as one if their addresses form rows of equal length at equal distances.
+
+Work-items may share an element that they only update atomically, all by the same operator: this
+operator is associative and commutative, and no update is lost. An atomic update and any other
+access must not share an element.
 """
 
 from __future__ import annotations
@@ -47,6 +51,7 @@ class AccessRows:
     rows: int
     stride: int
     place: CodePlace
+    op: str = ""
 
     def side(self) -> Side:
         """The addresses, and the conditions under which they are accessed."""
@@ -77,6 +82,8 @@ def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
     sides = ((run, run.side()) for run in runs)
     for (one, here), (two, there) in itertools.combinations_with_replacement(sides, 2):
         if one.memory != two.memory or not (one.store or two.store):
+            continue
+        if one.op and one.op == two.op:
             continue
         answer = find_collision(here, there, ids)
         if isinstance(answer, Collision):
@@ -109,27 +116,27 @@ def id_links(code: LoopKernel) -> Iterator[Constraint]:
 def runs_of(code: LoopKernel) -> Iterator[AccessRows]:
     """The accesses of buffers that are stored to, with accesses of adjacent elements as one."""
     start = CodePlace(code.indices, links=tuple(id_links(code)))
-    groups: dict[object, tuple[Memory, bool, Nat, CodePlace, set[int]]] = {}
-    for cell, store, place in accesses(code.block, start):
+    groups: dict[object, tuple[Memory, bool, Nat, CodePlace, str, set[int]]] = {}
+    for cell, store, place, op in accesses(code.block, start):
         if not (cell.memory.writable and cell.memory.space == "global"):
             continue
         number = cell.index.terms.get((), 0)
         base = cell.index - number
-        key = (cell.memory, store, base, place.key)
-        *_, offsets = groups.setdefault(key, (cell.memory, store, base, place, set()))
+        key = (cell.memory, store, base, place.key, op)
+        *_, offsets = groups.setdefault(key, (cell.memory, store, base, place, op, set()))
         offsets.update(range(number, number + cell.width))
     stored = {memory for memory, store, *_ in groups.values() if store}
-    for memory, store, base, place, offsets in groups.values():
+    for memory, store, base, place, op, offsets in groups.values():
         if memory not in stored:
             continue
         rows = [*in_a_row(sorted(offsets))]
         strides = {b - a for (a, _), (b, _) in itertools.pairwise(rows)}
         if len(strides) == 1 and len({length for _, length in rows}) == 1:
             (first, length), (stride,) = rows[0], strides
-            yield AccessRows(memory, store, base + first, length, len(rows), stride, place)
+            yield AccessRows(memory, store, base + first, length, len(rows), stride, place, op)
             continue
         for first, length in rows:
-            yield AccessRows(memory, store, base + first, length, 1, 0, place)
+            yield AccessRows(memory, store, base + first, length, 1, 0, place, op)
 
 
 def in_a_row(numbers: list[int]) -> Iterator[tuple[int, int]]:

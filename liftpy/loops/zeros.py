@@ -22,6 +22,7 @@ from liftpy.loops.tree import (
     Let,
     Statement,
     Store,
+    Update,
     statements_in,
 )
 from liftpy.loops.values import (
@@ -69,7 +70,7 @@ class Zeros:
                 self.registers = {r for r in self.registers if apart(r, cell)}
                 if is_zero(found):
                     self.registers.add(cell)
-            case Store(_, value):
+            case Store(_, value) | Update(_, value):
                 yield replace(s, value=self.value(value))
             case For(body=body):
                 self.forget(body)

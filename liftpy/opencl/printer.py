@@ -23,6 +23,7 @@ from liftpy.loops.tree import (
     Let,
     Simple,
     Store,
+    Update,
     is_idle,
     statements_in,
 )
@@ -51,7 +52,7 @@ from liftpy.loops.values import (
 )
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vector_type
 from liftpy.opencl.indices import MAX_INT, index_c, magnitude
-from liftpy.opencl.scalars import INFIX, literal_c, operator_c
+from liftpy.opencl.scalars import ATOMIC, INFIX, literal_c, operator_c
 from liftpy.opencl.storage import element_c, is_split, kept, loaded, units
 from liftpy.opencl.subgroups import subgroup_call
 from liftpy.opencl.texels import texels_c
@@ -115,6 +116,9 @@ class Printer:
                     lines.append(f"{pad}const {kind} {name} = {self.text(value)};")
                 case Store():
                     lines += [f"{pad}{line}" for line in self.store(s)]
+                case Update(cell, value, op):
+                    place = element(cell.memory, cell.index)
+                    lines.append(f"{pad}{ATOMIC[op]}(&{place}, {self.text(value)});")
                 case Fetch(cell):
                     place = element(cell.memory, cell.index)
                     lines.append(f"{pad}fetch_{element_c(cell.memory.scalar)}(&{place});")

@@ -38,6 +38,15 @@ INFIX = frozenset(
     for name, record in OPERATORS.items()
     if record.arity == 2 and record.operands != "bools" and not record.c.isidentifier()
 )
+#: The functions of OpenCL C 1.2 that apply an operator to a number in memory atomically.
+ATOMIC = {
+    "+": "atomic_add",
+    "min": "atomic_min",
+    "max": "atomic_max",
+    "bitAnd": "atomic_and",
+    "bitOr": "atomic_or",
+    "bitXor": "atomic_xor",
+}
 MASKS = {1: "char", 2: "short", 4: "int", 8: "long"}
 
 

@@ -187,6 +187,33 @@ class ReduceByIndexSeq(AnyReduceByIndex):
 
 
 @dataclass(frozen=True)
+class ReduceByIndexAtomic(AnyReduceByIndex):
+    """Runs `reduceByIndex` over the ids of a launch: each pair updates its bin atomically.
+
+    `mapGlb(0)` makes the pairs, and an earlier kernel stores the initial values. The device chooses
+    the order of the updates. So the function is an operator on i32 or u32 whose results do not
+    depend on it: addition, min, max, bitAnd, bitOr or bitXor. The meaning has the opposite order of
+    `reduceByIndex`, so that the two are equal only for associative and commutative functions.
+
+    reduceByIndexAtomic(f) : ([b]m, [(i32, a)]n) -> [b]m
+        element j is the fold by f, from init[j], of the values with index j, the last one first
+    """
+
+    name: ClassVar[str] = "reduceByIndexAtomic"
+
+    def meaning(
+        self, read: Reader, f: Callable[[Value, Value], Value], init: Pull, pairs: Pull
+    ) -> Value:
+        last = pairs.length - 1
+        return super().meaning(read, f, init, Pull(pairs.length, lambda k: pairs[last - k]))
+
+    def reference(
+        self, f: Callable[[Any, Any], Any], init: list[Any], pairs: list[tuple[Any, Any]]
+    ) -> list[Any]:
+        return super().reference(f, init, pairs[::-1])
+
+
+@dataclass(frozen=True)
 class IterateSeq(AnyIterate):
     """Runs `iterate` as a loop.
 

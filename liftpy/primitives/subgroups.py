@@ -6,6 +6,8 @@ A subgroup consists of the work-items of a work-group that a device executes tog
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from liftpy.ir.call import FunCall
 from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.primitive import ScalarOp
@@ -24,15 +26,15 @@ def subgroup_operator(f: Lambda) -> str | None:
     t = f.body.type
     if not isinstance(t, ScalarType) or t not in SUBGROUP_TYPES:
         return None
-    return operator_of(f)
+    return operator_of(f, SUBGROUP_OPERATORS)
 
 
-def operator_of(f: Lambda | UserFun) -> str | None:
-    """The operator that a function applies to its two parameters, in either order."""
+def operator_of(f: Lambda | UserFun, among: Container[str]) -> str | None:
+    """Which of some operators a function applies to its two parameters, in either order."""
     match f.body:
         case FunCall(ScalarOp(op), args) if set(args) == set(f.params):
-            return op if op in SUBGROUP_OPERATORS else None
+            return op if op in among else None
         case FunCall(Lambda() | UserFun() as inner, args) if set(args) == set(f.params):
-            return operator_of(inner)
+            return operator_of(inner, among)
         case _:
             return None

@@ -22,6 +22,7 @@ from liftpy.loops.tree import (
     If,
     Let,
     Store,
+    Update,
 )
 from liftpy.loops.values import (
     Dot,
@@ -115,8 +116,10 @@ def in_block(block: Block, times: float, subgroup: int) -> Executed:
             case If():
                 branches = (in_block(b, times, subgroup) for b in (s.then, s.otherwise))
                 add(found, max(branches, key=lambda counted: sum(counted.values())))
-            case Let() | Store():
+            case Let() | Store() | Update():
                 add(found, in_value(s.value, times, subgroup))
+                if isinstance(s, Update):
+                    add(found, {(s.op, str(s.cell.type)): times})
             case _:
                 pass
     return found

@@ -25,6 +25,7 @@ from liftpy.loops.tree import (
     Let,
     Simple,
     Store,
+    Update,
 )
 from liftpy.loops.values import (
     Cell,
@@ -208,8 +209,11 @@ class Reader:
                     self.branches = (*outside, (s.condition, holds))
                     made.parts += self.block(inner, names, around)
                 self.branches = outside
-            elif isinstance(s, Let | Store):
+            elif isinstance(s, Let | Store | Update):
                 self.operations(s.value, times * each)
+                if isinstance(s, Update):
+                    known = self.counts.operations
+                    known[1] = known.get(1, 0) + float(times * each)
                 for cell, stores in as_printed(s):
                     if cell.memory.space == "private":
                         continue
@@ -304,7 +308,9 @@ class Reader:
 def as_printed(s: Simple) -> Iterator[tuple[Cell, bool]]:
     """The loads and stores of a statement's code, each with whether it stores."""
     yield from ((cell, False) for cell in loaded(s.value))
-    if isinstance(s, Store):
+    if isinstance(s, Update):
+        yield s.cell, False
+    if isinstance(s, Store | Update):
         yield s.cell, True
 
 

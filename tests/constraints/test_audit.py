@@ -17,6 +17,7 @@ from liftpy.language.embedded.lang import (
     as_scalar,
     as_vector,
     exclusive_scan_seq,
+    generate,
     iterate_seq,
     map,
     map_glb,
@@ -27,6 +28,7 @@ from liftpy.language.embedded.lang import (
     map_vec,
     map_wrg,
     program,
+    reduce_by_index_atomic,
     reduce_by_index_seq,
     reduce_in_place,
     reduce_seq,
@@ -54,6 +56,7 @@ from liftpy.primitives import (
     MapSeqUnroll,
     MapVec,
     MapWrg,
+    ReduceByIndexAtomic,
     ReduceByIndexSeq,
     ReduceInPlace,
     ReduceSeq,
@@ -125,6 +128,11 @@ BODIES = {
     ToPrivate: rows(lambda row: to_private(row >> map_seq(twice)) >> map_seq(twice)),
     IterateSeq: rows(lambda row: row >> iterate_seq(3, map_seq(twice))),
     AsImage: lambda xs: xs >> as_image() >> map_glb(0, map_seq(twice)),
+    ReduceByIndexAtomic: lambda _: (
+        generate(N.nat, lambda i: (i, i))
+        >> map_glb(0, lambda pair: pair)
+        >> reduce_by_index_atomic(add, 0, bins=4)
+    ),
     ReduceByIndexSeq: rows(
         lambda row: row >> map(lambda x: (0, x)) >> reduce_by_index_seq(add, 0.0, bins=4)
     ),

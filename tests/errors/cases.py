@@ -367,6 +367,14 @@ LOWERED = {
     "|> reduceByIndexSeq(add, 0 |> repeat(3)) |> mapSeq(x => x)",
     "bins_of_a_work_group": "xss |> mapWrg(0, row => zip(generate(4, i => i), row) "
     "|> reduceByIndexSeq(add, 0 |> repeat(3)) |> toLocal |> mapSeq(x => x))",
+    "atomic_bins_of_floats": "zip(generate(12, i => i), ys) |> mapGlb(0, p => p) "
+    "|> reduceByIndexAtomic(add, 0 |> repeat(3))",
+    "atomic_bins_by_a_difference": "generate(12, i => (i % 3i32, 1i32)) |> mapGlb(0, p => p) "
+    "|> reduceByIndexAtomic((a, x) => a - x, 0i32 |> repeat(3))",
+    "atomic_bins_of_each_row": "xss |> mapGlb(1, row => generate(4, i => (i, 1i32)) "
+    "|> mapGlb(0, p => p) |> reduceByIndexAtomic(addInt, 0i32 |> repeat(3)))",
+    "atomic_bins_of_one_work_item": "generate(12, i => (i % 3i32, 1i32)) "
+    "|> reduceByIndexAtomic(addInt, 0i32 |> repeat(3))",
     "computed_register_at_an_index_that_is_data": "xss |> mapGlb(0, row => let s = "
     "row |> scanSeq(add, 0) |> toPrivate in row |> mapSeq(x => s "
     "|> map(y => (y, ys |> at(2i32))) |> at(i32(x)) |> get(0)))",

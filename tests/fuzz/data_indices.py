@@ -10,10 +10,25 @@ from liftpy.ir.expr import Expr, Literal, Param
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import nat
 from liftpy.ir.program import Program
-from liftpy.ir.types import F32, I32, Type
+from liftpy.ir.types import F32, I32, ScalarType, Type
+from liftpy.language.embedded.functions import eta
 from liftpy.language.embedded.operations import operate
+from liftpy.language.embedded.prelude import OPERATIONS
 from liftpy.primitives import At, Generate, Map, ReduceByIndex, Repeat, Zip
 from tests.fuzz.generator import DEPTH, LENGTHS, Growth, Step, array_type, parameter, visible
+
+
+def steps_of(t: ScalarType) -> tuple[Lambda, ...]:
+    """Functions of a bin and a value; the laws of the last two are declared."""
+    a, y = Param("acc", t), Param("value", t)
+    return (
+        Lambda((a, y), operate("-", operate("*", a, 2), y)),
+        Lambda((a, y), operate("max", a, y)),
+        *(eta(OPERATIONS[word].fitting([t]), (t, t)) for word in ("add", "maximum")),
+    )
+
+
+STEPS = {t: steps_of(t) for t in (F32, I32)}
 
 
 class Indexing(Growth):
@@ -52,13 +67,13 @@ class Indexing(Growth):
     def binned(self, expr: Expr, scope: tuple[Expr, ...], depth: int) -> Expr:
         """Numbers made of the elements, folded into bins."""
         t = array_type(expr)
-        i, x, a, y = self.fresh(I32), self.fresh(t.element), Param("acc", F32), Param("value", F32)
+        i, x = self.fresh(I32), self.fresh(t.element)
         places = call(Generate(t.length, Lambda((i,), self.index(i, 3))))
-        value = self.sum(self.grow(x, visible(scope, (x,)), 1, depth - 1), F32)
+        kind = self.random.choice((F32, F32, I32))
+        value = self.sum(self.grow(x, visible(scope, (x,)), 1, depth - 1), kind)
         values = call(Map(Lambda((x,), value)), expr)
-        steps = operate("-", operate("*", a, 2.0), y), operate("+", a, y), operate("max", a, y)
-        step = Lambda((a, y), self.random.choice(steps))
-        start = call(Repeat(nat(self.random.choice(LENGTHS[:5]))), self.start(F32, scope))
+        step = self.random.choice(STEPS[kind])
+        start = call(Repeat(nat(self.random.choice(LENGTHS[:5]))), self.start(kind, scope))
         return call(ReduceByIndex(step), start, call(Zip(), places, values))
 
 

@@ -119,7 +119,7 @@ def test_the_gradient_of_a_sum_by_index_reads_it_at_the_index() -> None:
 
 
 @pytest.mark.covering(2)
-@pytest.mark.parametrize("bins", ["owned", "in_place"])
+@pytest.mark.parametrize("bins", ["owned", "in_place", "privatized"])
 def test_the_gradient_of_an_embedding_on_devices(bins: str, runtime: Device) -> None:
     made = lp.gradient(EMBEDDING)
     arrays = np.float32(ROWS), IS, np.float32(XSS)

@@ -29,6 +29,7 @@ from liftpy.loops.tree import (
     If,
     Let,
     Store,
+    Update,
 )
 from liftpy.loops.values import (
     All,
@@ -54,7 +55,16 @@ from liftpy.semantics.operations import DTYPES, OPERATIONS, convert
 from liftpy.views.terms import Memory
 
 Array: TypeAlias = NDArray[Any]
-NOBODY, GIVEN = -2, -1  # less than each work-item
+UPDATED, NOBODY, GIVEN = -3, -2, -1  # less than each work-item
+UPDATES = {
+    "+": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "bitAnd": np.bitwise_and,
+    "bitOr": np.bitwise_or,
+    "bitXor": np.bitwise_xor,
+}
+"""Atomic updates by operator."""
 
 
 SUBGROUP = 4
@@ -102,7 +112,8 @@ def poison(dtype: Any) -> Any:
 class Cells:
     """The scalars of a memory, in as many copies as there are owners of one.
 
-    `writers` has the work-item that stored each, `NOBODY`, or `GIVEN`; of `given` cells all are.
+    `writers` has the work-item that stored each, `NOBODY`, or `GIVEN`; of `given` cells all are. A
+    cell that work-items updated atomically has `UPDATED`.
     """
 
     values: Array
@@ -164,6 +175,8 @@ class Machine:
                     self.copy(cell, source, who)
                 case Store(cell, value):
                     self.store(cell, self.value(value, who), who)
+                case Update(cell, value, op):
+                    self.update(cell, self.value(value, who), op, who)
                 case If(condition, then, otherwise):
                     holds = self.condition(condition)
                     for part, some in ((then, who & holds), (otherwise, who & ~holds)):
@@ -266,11 +279,22 @@ class Machine:
         cells.values[owners, there] = lanes[who]
         cells.writers[owners, there] = item
         if cell.memory.space == "global":
-            others = (before > GIVEN) & (before != item)
+            others = ((before > GIVEN) & (before != item)) | (before == UPDATED)
             others |= cells.writers[owners, there] != item  # another one at the same time
             if others.any():
                 message = f"store to {cell.memory.name}[{there[others][0]}]"
                 raise InternalError(f"two work-items of kernel {self.code.name} {message}")
+
+    def update(self, cell: Cell, value: Array, op: str, who: Array) -> None:
+        """Updates a cell by each work-item in turn; none of them may have stored to it."""
+        owner, places = self.place(cell, who)
+        cells = self.memory(cell.memory)
+        where = owner[who, 0], places[who, 0]
+        if not np.isin(cells.writers[where], (GIVEN, UPDATED)).all():
+            message = f"{cell.memory.name} is updated where it is not given, or stored to"
+            raise InternalError(f"kernel {self.code.name}: {message}")
+        UPDATES[op].at(cells.values, where, value[who])
+        cells.writers[where] = UPDATED
 
     def copy(self, cell: Cell, source: Cell, who: Array) -> None:
         """Copies registers; of those that are not written yet, the copies are not then either."""

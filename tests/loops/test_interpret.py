@@ -17,6 +17,7 @@ from liftpy.loops.tree import (
     Block,
     Let,
     Store,
+    Update,
 )
 from liftpy.loops.values import (
     Cell,
@@ -144,6 +145,21 @@ def test_two_writers_are_found() -> None:
     )
     with pytest.raises(InternalError, match="two work-items"):
         interpret(replace(code, block=one_after_another), {"xs": XS})
+
+
+def test_atomic_updates_of_one_cell_are_added_up_and_other_stores_to_it_are_found() -> None:
+    code = kernel()
+    _, output = code.buffers
+    update = Update(Cell(output, nat(0)), Const(2.0, F32), "+")
+    given = {"xs": XS, "output": np.array([5, 0, 0], np.float32)}
+    made = interpret(replace(code, block=Block((update,))), given)
+    np.testing.assert_array_equal(made["output"], [5 + 2 * 3, 0, 0])
+    with pytest.raises(InternalError, match="not given, or stored to"):
+        interpret(replace(code, block=Block((update,))), {"xs": XS})
+    last = Store(Cell(output, code_index(code)), ONE)  # type: ignore[arg-type]
+    for block in (Block((update, last)), Block((last, update))):
+        with pytest.raises(InternalError, match=r"two work-items|stored to"):
+            interpret(replace(code, block=block), given)
 
 
 def test_a_variable_has_the_value_of_its_work_item() -> None:

@@ -19,6 +19,7 @@ from liftpy.loops.tree import (
     Let,
     Statement,
     Store,
+    Update,
 )
 from liftpy.loops.values import (
     All,
@@ -98,6 +99,18 @@ def results(space: Space = "local") -> Memory:
 
 
 FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
+    "an atomic update of a float": (
+        lambda c: Block((Update(Cell(written(c), nat(0)), ONE, "+"),)),
+        "no atomic update of f32 by +",
+    ),
+    "an atomic update of registers": (
+        lambda c: Block((Update(Cell(PRIVATE, nat(0)), ONE, "max"),)),
+        "is not a buffer that may be written",
+    ),
+    "an atomic update of a buffer that is read": (
+        lambda c: Block((Update(Cell(read(c), nat(0)), ONE, "max"),)),
+        "is not a buffer that may be written",
+    ),
     "a fold of subgroups in a branch": (
         lambda c: Block((If(TESTED, Block((FOLDED,))),)),
         "that not every work-item reaches",
@@ -305,3 +318,23 @@ def test_a_fault_is_found(name: str) -> None:
         verify(broken, "a pass")
     assert words in str(refused.value)
     assert "after a pass" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("op", "operand", "words"),
+    [
+        ("+", Const(1, I32), ""),
+        ("*", Const(1, I32), r"no atomic update of i32 by \*"),
+        ("+", ONE, "output is updated by 1 of f32"),
+    ],
+)
+def test_an_atomic_update_is_by_an_operator_of_the_buffers_type(
+    op: str, operand: Const, words: str
+) -> None:
+    (code,) = compile_program(lowered("def p(xs: [8]i32) = xs |> mapGlb(0, x => x)")).loops
+    updated = replace(code, block=Block((Update(Cell(written(code), nat(0)), operand, op),)))
+    if not words:
+        verify(updated)
+        return
+    with pytest.raises(InternalError, match=words):
+        verify(updated)

@@ -48,6 +48,7 @@ UNUSUAL = {
     "at": (Literal(2, I32), xs),
     "reduceByIndex": (xs, pairs),
     "reduceByIndexSeq": (xs, pairs),
+    "reduceByIndexAtomic": (xs, pairs),
     "reduceVec": (Literal(0.0, F32), vector),
 }
 #: By how many arguments are taken; any number is None.

@@ -30,6 +30,11 @@ CASES = {
     "is |> drop(3) |> take(1) |> map(i => xs |> slide(2, 1) |> at(i))": [[2, 7]],
     "zip(is |> drop(2), xs) |> reduceByIndex((a, x) => a * 2 - x, 1 |> repeat(3))": [1, -7, 1],
     "zip(is |> drop(2), xs) |> reduceByIndexSeq((a, x) => a * 2 - x, 1 |> repeat(3))": [1, -7, 1],
+    "zip(is |> drop(2), xs) |> reduceByIndexAtomic((a, x) => a * 2 - x, 1 |> repeat(3))": [
+        1,
+        -12,  # the last value comes first
+        1,
+    ],
     "is |> map(i => (i, 1i32)) |> reduceByIndex(addInt, 0i32 |> repeat(6))": [0, 2, 0, 0, 1, 1],
     "is |> map(i => (i, i)) |> reduceByIndex((a, i) => max(a, i), 0i32 |> repeat(1))": [0],
     "zip(is |> take(5), xs) |> reduceByIndex((a, x) => (a.1, x), (7f32, 8f32) |> repeat(2))": (
@@ -64,6 +69,19 @@ def test_the_embedded_words_build_the_same() -> None:
     for one, other in zip(f(XS, js), parse(text)(XS, js), strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(f(XS, js)[0], [5, 0, 0, 14, 14])
+
+
+def test_atomic_updates_are_written_over_a_parallel_map() -> None:
+    @lp.program
+    def f(js: lp.array(lp.i32, 5)):
+        pairs = js >> lp.map_glb(0, lambda j: (j, 1))
+        return pairs >> lp.reduce_by_index_atomic(lp.add, 0, bins=4)
+
+    text = """def f(js: [5]i32) = js |> mapGlb(0, j => (j, 1i32))
+      |> reduceByIndexAtomic(addInt, 0i32 |> repeat(4))"""
+    js = IS[:5] - 1
+    for program in (f, parse(text)):
+        np.testing.assert_array_equal(program(js), [2, 0, 0, 1])
 
 
 def test_initial_values_may_be_an_array() -> None:

@@ -13,12 +13,20 @@ from liftpy.explore.campaign.replay import named_candidate
 from liftpy.explore.measure.inputs import inputs
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.generate import buffer_names
-from liftpy.pipeline import chain_of, compile_candidate, counted_loops_of, run_code
+from liftpy.pipeline import (
+    chain_of,
+    compile_candidate,
+    compile_program,
+    counted_loops_of,
+    run_code,
+)
 from liftpy.primitives.counting import operations
+from liftpy.primitives.dialects import LoweredProgram
 from liftpy.traffic.energy import energy_proxy, executed, proxy_of
 from liftpy.traffic.energy_costs import FOLDER, KINDS, energy_costs
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.model import Modelled, ModelledKernel
+from liftpy.traffic.reading import work_of
 from liftpy.traffic.reuse import Traffic
 from liftpy.traffic.time import modelled
 from tests.oclgrind import counted_under_oclgrind
@@ -233,3 +241,14 @@ def test_the_layer_has_more_guards_than_operations_of_its_meaning():
     """Guards count as true: padding is computed with."""
     found = counted(run_code(lowered(*FORMS[-1])))
     assert found[MULTIPLY] == operations(LAYER) // 2
+
+
+def test_an_atomic_update_is_a_load_an_operation_and_a_store():
+    text = """def p(is: [11]i32, xs: [11]i32) = zip(is, xs) |> mapGlb(0, p => p)
+      |> reduceByIndexAtomic(maximumI32, 0i32 |> repeat(7))"""
+    _, code = compile_program(LoweredProgram.of(lp.parse(text))).optimized
+    once = 11
+    assert executed(code)["max", "i32"] == 2 * once  # one of them clamps the index
+    moved = work_of(code, 1).counts.executed
+    assert moved["global", False, 1] == 3 * once
+    assert moved["global", True, 1] == once

@@ -22,7 +22,7 @@ from liftpy.language.embedded.words import Section, applied
 from liftpy.language.given import is_number, plain
 from liftpy.primitives.data_index import At, ReduceByIndex, indexed
 from liftpy.primitives.generate import Repeat
-from liftpy.primitives.lowered import ReduceByIndexSeq, ReduceInPlace
+from liftpy.primitives.lowered import ReduceByIndexAtomic, ReduceByIndexSeq, ReduceInPlace
 
 
 @word(At)
@@ -76,6 +76,21 @@ def reduce_by_index_seq(f: Callee, init: Start, bins: NatLike | None = None) -> 
     [3, 5, 2, 0]
     """
     return by_index(ReduceByIndexSeq, f, init, bins)
+
+
+@word(ReduceByIndexAtomic)
+def reduce_by_index_atomic(f: Callee, init: Start, bins: NatLike | None = None) -> Section:
+    """Runs `lp.reduce_by_index` over the pairs that `map_glb(0)` makes, by atomic updates.
+
+    `f` is `lp.add`, `lp.minimum` or `lp.maximum` of i32 or u32, or another function that applies
+    `+`, `min`, `max`, `bitAnd`, `bitOr` or `bitXor` to its arguments.
+
+    >>> pairs = lp.zip(lp.iota(5) >> lp.map(lambda i: i % 3), lp.iota(5))
+    >>> bins = pairs >> lp.map_glb(0, lambda p: p) >> lp.reduce_by_index_atomic(lp.add, 0, bins=4)
+    >>> lp.evaluate(bins).tolist()
+    [3, 5, 2, 0]
+    """
+    return by_index(ReduceByIndexAtomic, f, init, bins)
 
 
 @word(ReduceInPlace)

@@ -32,6 +32,7 @@ from liftpy.language.embedded.compound import (
 from liftpy.language.embedded.data_words import (
     at,
     reduce_by_index,
+    reduce_by_index_atomic,
     reduce_by_index_seq,
     reduce_in_place,
 )
@@ -196,6 +197,7 @@ __all__ = [
     "program",
     "reduce",
     "reduce_by_index",
+    "reduce_by_index_atomic",
     "reduce_by_index_seq",
     "reduce_in_place",
     "reduce_seq",

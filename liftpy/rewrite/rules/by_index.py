@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from liftpy.ir.call import call
-from liftpy.ir.constraint import at_least
-from liftpy.ir.expr import Expr
+from liftpy.ir.constraint import at_least, divides
+from liftpy.ir.expr import Expr, Literal
+from liftpy.ir.function import Lambda
+from liftpy.ir.nat import var
 from liftpy.ir.types import F32, F64, I32, ScalarType, TupleType
 from liftpy.language.embedded.operations import operate
-from liftpy.primitives import Generate, ReduceByIndex, ReduceByIndexSeq
-from liftpy.rewrite.rule import Rule
+from liftpy.primitives import (
+    Generate,
+    MapGlb,
+    ReduceByIndex,
+    ReduceByIndexAtomic,
+    ReduceByIndexSeq,
+)
+from liftpy.rewrite.rule import Assumption, Rule, ValueVar
 from liftpy.rewrite.rules.notation import (
     S,
     T,
@@ -22,6 +32,9 @@ from liftpy.rewrite.rules.notation import (
     k,
     m,
     n,
+    pad,
+    repeat,
+    split,
     transpose,
     unknown,
     zipped,
@@ -104,4 +117,72 @@ REDUCE_BY_INDEX_OF_ROWS = Rule(
     where=(at_least(1, n), at_least(1, m), at_least(1, k)),
 )
 
-RULES = (REDUCE_BY_INDEX_TO_SEQ, *OWNED.values(), REDUCE_BY_INDEX_OF_ROWS)
+
+def step_of(by: Callable[..., Expr]) -> Lambda:
+    """A function of a bin and a value of the same type."""
+    return function(by, a=S, x=S)
+
+
+own_pairs = array("pairs", TupleType((I32, S)), n)
+copies = fmap(
+    lambda chunk: call(
+        ReduceByIndex(step_of(of_scalars)), repeat(m, Literal(ValueVar("e"), S)), chunk
+    ),
+    split(k, own_pairs),
+    "chunk",
+)
+"""The bins of each chunk of the pairs, from the neutral element."""
+
+REDUCE_BY_INDEX_SPLIT = Rule(
+    "reduce_by_index_split",
+    "index",
+    call(ReduceByIndex(step_of(of_scalars)), bins, own_pairs),
+    fmap(
+        lambda bin_: fold(of_scalars, get(0, bin_), get(1, bin_)),
+        zipped(bins, transpose(copies)),
+        "bin",
+    ),
+    where=(divides(k, n), at_least(1, m), at_least(1, n)),
+    assuming=(Assumption("associative", "f"), Assumption("neutral", "f", "e")),
+    tunes=("k",),
+    proof="blocks",
+)
+
+REDUCE_BY_INDEX_TO_ATOMIC = Rule(
+    "reduce_by_index_to_atomic",
+    "index",
+    call(ReduceByIndex(step_of(of_scalars)), bins, own_pairs),
+    call(
+        ReduceByIndexAtomic(step_of(of_scalars)),
+        bins,
+        call(MapGlb(function(lambda p: p, p=TupleType((I32, S))), 0), own_pairs),
+    ),
+    assuming=(Assumption("associative", "f"), Assumption("commutative", "f")),
+    proof="permuted",
+)
+
+extra = var("extra", None)
+padded = zipped(
+    pad(0, extra, -1, fmap(lambda p: get(0, p), own_pairs, "p")),
+    pad(0, extra, ValueVar("e"), fmap(lambda p: get(1, p), own_pairs, "p")),
+)
+
+REDUCE_BY_INDEX_EXTENSION = Rule(
+    "reduce_by_index_extension",
+    "index",
+    call(ReduceByIndex(step_of(of_scalars)), bins, own_pairs),
+    call(ReduceByIndex(step_of(of_scalars)), bins, padded),
+    where=(at_least(1, n), at_least(0, extra)),
+    assuming=(Assumption("neutral", "f", "e"),),
+    tunes=("extra",),
+    proof="idle",
+)
+
+RULES = (
+    REDUCE_BY_INDEX_TO_SEQ,
+    *OWNED.values(),
+    REDUCE_BY_INDEX_OF_ROWS,
+    REDUCE_BY_INDEX_SPLIT,
+    REDUCE_BY_INDEX_TO_ATOMIC,
+    REDUCE_BY_INDEX_EXTENSION,
+)

@@ -15,6 +15,10 @@ OWNED_BINS = "owned"
 """The choice `bins`: each bin is computed by its own fold over all pairs."""
 IN_PLACE = "in_place"
 """The choice `bins`: one loop over the pairs updates the bins."""
+PRIVATIZED = "privatized"
+"""The choice `bins`: each chunk of the pairs has its own copy of the bins."""
+ATOMIC = "atomic"
+"""The choice `bins`: ids run over the pairs, each of which updates its bin atomically."""
 
 
 def has_bins(expr: Expr) -> bool:
@@ -25,14 +29,17 @@ def has_bins(expr: Expr) -> bool:
 
 
 def bins_of(expr: Expr) -> tuple[str, ...]:
-    """The values of the choice `bins`; none if the expression does not reduce by index."""
+    """The values of the choice `bins`; none if the expression does not reduce by index.
+
+    The last two apply only to some operators.
+    """
     if not has_bins(expr):
         return ()
     result = owned_bins()(expr)
     known = isinstance(result, Success) and any(
         step.rule.startswith(OWNED_RULES) for step in result.steps
     )
-    return (OWNED_BINS, IN_PLACE) if known else (IN_PLACE,)
+    return (*((OWNED_BINS,) if known else ()), IN_PLACE, PRIVATIZED, ATOMIC)
 
 
 @cache
@@ -54,7 +61,7 @@ def owned_bins() -> Strategy:
 
 
 def prepared(word: str | None) -> Strategy:
-    """The strategy of a choice of `bins`; bins of rows are taken apart in any case."""
+    """The strategy of `owned` or `in_place` bins, or without bins; rows of bins are taken apart."""
     return owned_bins() if word == OWNED_BINS else scalar_bins()
 
 

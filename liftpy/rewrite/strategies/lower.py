@@ -26,6 +26,7 @@ from liftpy.primitives import (
     MemoryPrimitive,
     Reduce,
     ReduceByIndex,
+    ReduceByIndexAtomic,
     Scan,
     SplitAt,
     ToGlobal,
@@ -284,6 +285,8 @@ def exposed() -> Strategy:
             if isinstance(expr, Tuple):
                 parts = range(len(expr.elements))
                 return seq(*(at_path((k,), exposing(copied_by_ids)) for k in parts))(expr)
+            if isinstance(expr, FunCall) and isinstance(expr.fun, ReduceByIndexAtomic):
+                return Success(expr)  # its kernels are complete
             if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
                 paths = (path for k, arg in enumerate(expr.args) for path in kernels_of(arg, (k,)))
                 stored = (at_path(path, stored_plain()) for path in paths)
