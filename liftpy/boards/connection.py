@@ -21,7 +21,7 @@ PERSIST = 60
 PLAIN = re.compile(r"/[A-Za-z0-9._/-]*")
 """Paths in which ssh expands nothing, such as `%h`."""
 
-DRAFT = ".0123456789abcdef"  # of this length is what ssh appends to the path of a new socket
+DRAFT = ".0123456789abcdef"  # ssh appends a suffix of this length to the path of a new socket
 NAME = "liftpy-ssh-"
 
 
@@ -29,8 +29,8 @@ NAME = "liftpy-ssh-"
 def one_connection(transport: Transport) -> Generator[Transport]:
     """The transport whose commands share one connection of ssh, which ends with the context.
 
-    The transport is unchanged if it does not use ssh, if the user's configuration of ssh has a
-    connection open, which commands use, and if no folder for temporary files can have a socket.
+    The transport is unchanged if it does not use ssh, if the user's ssh configuration already holds
+    a connection, or if no folder for temporary files can hold a socket.
     """
     own = transport.controlling and not transport.control("check")
     folder = folder_of_sockets() if own else None

@@ -75,7 +75,7 @@ def ending(command: str, then: str = "") -> str:
 class Link:
     """A board. `compiler` builds its runner here; by default the board's compiler does, there.
 
-    Every method may raise Lost. `close` it at the end.
+    Every method may raise Lost. The caller closes it.
     """
 
     def __init__(

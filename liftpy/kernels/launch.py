@@ -261,14 +261,15 @@ def check_atomic(fun: ReduceByIndexAtomic, pairs: Expr, above: tuple[Level, ...]
     if atomic_operator(fun.f) is None:
         types = " or ".join(map(str, ATOMIC_TYPES))
         raise TypeRefused(
-            f"{fun.name} updates bins of {types} by {', '.join(ATOMIC_OPERATORS)}, and not by this "
-            f"function of {fun.f.body.type}: OpenCL has no atomic function for it, or the result "
-            "would depend on the order of the updates. Use reduceByIndexSeq"
+            f"{fun.name} needs a function that applies {', '.join(ATOMIC_OPERATORS)} to {types}; "
+            f"for this one, which returns {fun.f.body.type}, OpenCL has no atomic function whose "
+            "result is independent of the order of the updates. Use reduceByIndexSeq"
         )
     mapped = isinstance(pairs, FunCall) and isinstance(pairs.fun, MapGlb) and pairs.fun.dim == 0
     if above or not mapped:
         raise TypeRefused(
-            f"{fun.name} must be outside every parallel map, and mapGlb(0) makes its pairs: "
+            f"{fun.name} must be outside every parallel map, and its pairs must come from "
+            f"mapGlb(0): "
             f"write ... |> mapGlb(0, p => p) |> {fun.name}(...)"
         )
 

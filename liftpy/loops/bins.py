@@ -1,4 +1,4 @@
-"""`reduceByIndex` as a loop of one work-item, or over ids: each pair updates its bin in place.
+"""`reduceByIndex` as a loop of one work-item, or with atomic updates by many work-items.
 
 The index of a pair is clamped to the bins, so that every access is inside the buffer. A pair whose
 index was outside stores the bin's own value again. Only this work-item stores to these bins, so the

@@ -90,7 +90,7 @@ class Store(Simple):
 
 @dataclass(frozen=True)
 class Update(Simple):
-    """An atomic update: the cell gets the operator's result of what it holds and a value.
+    """An atomic update: stores the result of an operator on the content of a cell and a value.
 
     No other access to the cell comes between reading and storing. The operator is associative and
     commutative, so it does not matter in which order work-items update a cell.

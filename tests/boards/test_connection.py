@@ -128,7 +128,7 @@ def test_a_connection_that_nobody_ends_does_not_stay(ssh, monkeypatch):
 
 
 def test_an_open_connection_of_the_user_is_used_and_kept(ssh, host):
-    """One that was left by a master that died is not."""
+    """A socket left by a dead ssh process is ignored."""
     folder = Path(tempfile.gettempdir())
     config, before = host[0] / "ssh_config", loopback.admissions(host[0])
     kept = config.read_text()

@@ -275,7 +275,7 @@ def test_a_copy_that_does_not_end_in_time_is_killed(tmp_path):
 
 
 def test_a_copy_that_is_interrupted_is_killed(tmp_path, monkeypatch):
-    """By Ctrl-C, which copies do not get."""
+    """Ctrl-C reaches only the campaign: a copy runs in a session of its own."""
     wait, transport = subprocess.Popen.wait, endless(tmp_path)
 
     def interrupted(process, timeout=None):

@@ -243,7 +243,7 @@ def test_work_items_share_an_element_only_by_atomic_updates_of_one_operator() ->
 
 
 def test_a_parameter_with_the_initial_values_is_not_updated(device: Device) -> None:
-    """Without a kernel that copies it, the first kernel is one work-item's copy."""
+    """Without a kernel that copies it, the first kernel copies it in one work-item."""
     text = UPDATES.replace(" |> mapGlb(0, x => x) |> toGlobal", "")
     made = compile_program(LoweredProgram.of(parse(text)))
     assert len(made.loops) == 2

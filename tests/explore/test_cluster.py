@@ -123,9 +123,10 @@ def run(path, samples, workers, progress=lambda _: None, search="random"):
 
 
 class Killing:
-    """Kills the worker `one` while it has its second candidate or a later one, at any speed.
+    """Kills the worker `one` while it has its second candidate or a later one.
 
-    Each worker is stopped once its device has an outcome, so that candidates are left for `one`.
+    Each worker is stopped once its device has an outcome, so that candidates are left for `one`,
+    however fast the machine is.
     """
 
     def __init__(self, one, other, path):
@@ -147,7 +148,7 @@ class Killing:
             self._thread.start()
 
     def _kill(self):
-        """Waits for a candidate that stays: what was sent before arrives within two seconds."""
+        """Waits for one that runs for two seconds: an outcome sent before has arrived by then."""
         here, before = [], []
         while not here or here != before:
             time.sleep(2)

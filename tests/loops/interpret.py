@@ -291,7 +291,9 @@ class Machine:
         cells = self.memory(cell.memory)
         where = owner[who, 0], places[who, 0]
         if not np.isin(cells.writers[where], (GIVEN, UPDATED)).all():
-            message = f"{cell.memory.name} is updated where it is not given, or stored to"
+            message = (
+                f"{cell.memory.name} is updated where it has no initial value, or was stored to"
+            )
             raise InternalError(f"kernel {self.code.name}: {message}")
         UPDATES[op].at(cells.values, where, value[who])
         cells.writers[where] = UPDATED

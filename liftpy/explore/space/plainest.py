@@ -1,4 +1,4 @@
-"""The candidate that a campaign measures first: the plainest one.
+"""The candidate that a campaign measures first: usually the plainest one.
 
 A search's first draws may be large, slow to build, or beyond a driver's limits. A campaign should
 have a time soon, and should have one if any candidate works. So its first candidate is one of the

@@ -38,7 +38,7 @@ def atomic(expr: Expr) -> Result:
     """Update bins atomically in each reduction by index outside of functions that permits it."""
     paths = [path for path, part in outside_functions(expr) if has_function(part)]
     if not paths:
-        return Failure("atomic", "OpenCL has no atomic function for the function of any bins")
+        return Failure("atomic", "no outer reduction by index has an atomic function")
     # from the last to the first: a step changes no path to a part before it or around it
     updates = (at_path(path, updated(stored=bool(path))) for path in reversed(paths))
     return seq(*updates)(expr)

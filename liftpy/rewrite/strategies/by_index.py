@@ -61,7 +61,7 @@ def owned_bins() -> Strategy:
 
 
 def prepared(word: str | None) -> Strategy:
-    """The strategy of `owned` or `in_place` bins, or without bins; rows of bins are taken apart."""
+    """The strategy for `owned` or `in_place` bins, or none; bins that are rows are taken apart."""
     return owned_bins() if word == OWNED_BINS else scalar_bins()
 
 

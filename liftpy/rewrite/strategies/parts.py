@@ -2,8 +2,8 @@
 
 `map(x -> map(y -> f(reduce(g, z, zip(left(x), right(y))))))` becomes maps of
 `f(reduce(g, z, ys))`, where `ys` are the results of the parts, which are stored. A map over parts
-is around the maps over x and y, and around all maps in whose functions these are: a part is a map
-of a map of reductions of the same elements of all rows.
+encloses the maps over x and y and all maps around them. Its function is a map of a map of
+reductions, of the same range of elements for all x and y.
 
 More work-items then share a few long reductions, and what they read of a part stays in the caches.
 The operator must be associative and have a neutral element.
@@ -118,7 +118,7 @@ def parts_of_rows(size: NatLike) -> Strategy:
 
 
 def of_cut_arrays() -> Strategy:
-    """A map over parts of a mapped zip as a map over a zip of parts, whose function has the map."""
+    """Turn a map over parts of `zip |> map(f)` into one over a zip of parts, with `f` inside."""
     return seq(
         at_path((0,), rule("split_of_map")),
         rule("map_fusion"),
@@ -168,7 +168,7 @@ def at_parts(strategy: Strategy, levels: int = 3) -> Strategy:
 
 
 def last_nest(levels: int, expr: Expr) -> Path:
-    """The path of the last nest of this many maps of reductions: others read its results."""
+    """The path of the last nest of `levels` maps of reductions; earlier ones read its results."""
     nest: Predicate = is_folded
     for _ in range(levels):
         nest = maps_over(nest)

@@ -70,9 +70,9 @@ LOOPS = "loops"  # the choice of the order of the loops of a reduction
 SUMS = "sums"  # the choice of the type in which small integers are summed
 PARTS = "parts"  # the choice of reductions in parts
 LONG_SUM = 8192
-"""Longer reductions may be cut into parts: what a block of results reads for one exceeds caches."""
+"""Longer reductions may be cut into parts: the operands of a block no longer fit into caches."""
 LONG_UNPACKED = 512
-"""The same where no operand is packed: a block reads a few elements of each row of memory."""
+"""The limit if no operand is packed: a block then reads only a few elements of each row."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ class DirectBlock:
     packed.) `pads` are the words of the choice `pad`. `nested` says whether its reductions are over
     a join, and so have several loops. `integers` is the length of its longest sum of integers that
     f32 can compute exactly, 0 if it has other sums. If its reductions may be cut into parts, `cut`
-    does that, and `parted` is the number of elements, or of rows of joined ones, that it divides.
+    does that, and `parted` is the length that `part` divides: of the reduction, or of the outermost
+    dimension of a joined one.
     """
 
     words: Choices

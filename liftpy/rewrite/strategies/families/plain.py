@@ -63,7 +63,7 @@ class Plain:
         if choices.get("bins") != PRIVATIZED:
             return ()
         lengths = pairs_of(self.program.body.body)
-        about = "pairs that a work-item adds to its own bins"
+        about = "pairs that a work-item folds into its copy of the bins"
         return (Parameter("chunk", 1, min(lengths), about),) if lengths else ()
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
