@@ -106,8 +106,11 @@ def server(tree: Path) -> Generator[Server]:
     def answer(request: Answer) -> Answer:
         assert process.stdin is not None
         assert process.stdout is not None
-        print(json.dumps(request), file=process.stdin, flush=True)
-        line = process.stdout.readline()
+        try:
+            print(json.dumps(request), file=process.stdin, flush=True)
+            line = process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
         return json.loads(line) if line else {"refused": f"the process of {tree.name} has ended"}
 
     try:
@@ -142,7 +145,13 @@ def compared(case: str, settings: Answer, servers: dict[str, Server], rounds: in
         return "the same kernels"
 
     def turn_of(ask: Server) -> Callable[[], Figures]:
-        return lambda: ask({})
+        def turn() -> Figures:
+            answer = ask({})
+            if "refused" in answer:
+                raise ChildProcessError(answer["refused"])
+            return answer
+
+        return turn
 
     samples, others = timed_alternately({n: turn_of(s) for n, s in servers.items()}, rounds)
     before, now = (statistics.median(samples[name]["wall"]) / 1e6 for name in servers)

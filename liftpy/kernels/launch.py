@@ -107,6 +107,7 @@ def demand(body: Expr) -> Demand:
     """The demand of the kernel that computes `body`; TypeRefused if a level is misplaced."""
     found = Demand(private=private_bytes(body), scratch=tuple(own_values(body, is_stored=True)))
     _walk(body, found, ())
+    _check_alone(body)
     for value in found.scratch:
         check_storage(value, PARALLEL, ToGlobal.name)
     check_writers(body)
@@ -267,11 +268,23 @@ def check_atomic(fun: ReduceByIndexAtomic, pairs: Expr, above: tuple[Level, ...]
         )
     mapped = isinstance(pairs, FunCall) and isinstance(pairs.fun, MapGlb) and pairs.fun.dim == 0
     if above or not mapped:
-        raise TypeRefused(
-            f"{fun.name} must be outside every parallel map, and its pairs must come from "
-            f"mapGlb(0): "
-            f"write ... |> mapGlb(0, p => p) |> {fun.name}(...)"
-        )
+        raise _misplaced_updates()
+
+
+def _check_alone(body: Expr) -> None:
+    """Check that a kernel with atomic updates does nothing else: another one stores the bins."""
+    alone = isinstance(body, FunCall) and isinstance(body.fun, ReduceByIndexAtomic)
+    inside = body.args if isinstance(body, FunCall) and alone else (body,)
+    if any(has_call(part, ReduceByIndexAtomic) for part in inside):
+        raise _misplaced_updates()
+
+
+def _misplaced_updates() -> TypeRefused:
+    name = ReduceByIndexAtomic.name
+    return TypeRefused(
+        f"{name} must be outside the functions of all maps, and its pairs must come from "
+        f"mapGlb(0): write ... |> mapGlb(0, p => p) |> {name}(...)"
+    )
 
 
 def own_values(expr: Expr, *, is_stored: bool) -> Iterator[FunCall]:

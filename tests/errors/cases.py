@@ -373,6 +373,8 @@ LOWERED = {
     "|> reduceByIndexAtomic((a, x) => a - x, 0i32 |> repeat(3))",
     "atomic_bins_of_each_row": "xss |> mapGlb(1, row => generate(4, i => (i, 1i32)) "
     "|> mapGlb(0, p => p) |> reduceByIndexAtomic(addInt, 0i32 |> repeat(3)))",
+    "atomic_bins_in_a_loop": "xss |> mapSeq(row => generate(4, i => (i, 1i32)) "
+    "|> mapGlb(0, p => p) |> reduceByIndexAtomic(addInt, 0i32 |> repeat(3)))",
     "atomic_bins_of_one_work_item": "generate(12, i => (i % 3i32, 1i32)) "
     "|> reduceByIndexAtomic(addInt, 0i32 |> repeat(3))",
     "computed_register_at_an_index_that_is_data": "xss |> mapGlb(0, row => let s = "

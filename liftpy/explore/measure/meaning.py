@@ -46,6 +46,7 @@ from liftpy.ir.types import (
 )
 from liftpy.ir.walk import children, every_part, scalars_in
 from liftpy.primitives import AnyReduce, AnyScan
+from liftpy.primitives.data_index import AnyReduceByIndex
 from liftpy.semantics.evaluate import Evaluated
 from liftpy.semantics.room import evaluation_bytes
 from liftpy.semantics.rounding import ErrorBounds
@@ -160,7 +161,7 @@ def has_floats(t: ScalarType) -> bool:
 def terms(expr: Expr) -> int:
     """The most numbers that are summed or otherwise folded into one element of the result."""
     own = 1
-    if isinstance(expr, FunCall) and isinstance(expr.fun, AnyReduce | AnyScan):
+    if isinstance(expr, FunCall) and isinstance(expr.fun, AnyReduce | AnyScan | AnyReduceByIndex):
         xs = expr.args[-1].type
         own = int(xs.length) if isinstance(xs, ArrayType) else 1
     return own * max((terms(part) for part in children(expr)), default=1)

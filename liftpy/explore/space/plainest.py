@@ -3,7 +3,8 @@
 A search's first draws may be large, slow to build, or beyond a driver's limits. A campaign should
 have a time soon, and should have one if any candidate works. So its first candidate is one of the
 family `plain` whose code is short. If the model expects it to run for seconds, as where the ids of
-dimension 0 are those of a short map, it is the one with the least modelled time.
+dimension 0 are those of a short map, it is the one with the least modelled time. (That holds for
+programs of one stage. The candidates of others are too many to model all of them.)
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
@@ -86,7 +86,8 @@ class DirectBlock:
     a join, and so have several loops. `integers` is the length of its longest sum of integers that
     f32 can compute exactly, 0 if it has other sums. If its reductions may be cut into parts, `cut`
     does that, and `parted` is the length that `part` divides: of the reduction, or of the outermost
-    dimension of a joined one.
+    dimension of a joined one. If lanes run over the outer map and its results are not adjacent,
+    they are stored `apart`.
     """
 
     words: Choices
@@ -99,10 +100,11 @@ class DirectBlock:
     integers: int
     cut: Callable[[NatLike], Strategy] = parts_of
     parted: int = 0
+    apart: bool = False
 
     @property
     def adjacent(self) -> bool:
-        """Whether its inner map was an outer one that makes adjacent results."""
+        """Whether its inner map was the outer one of the program, which makes the lanes."""
         return (LANES, OUTER) in self.words
 
     @property
@@ -142,12 +144,14 @@ class Direct:
         as one map over all points of an image that is read point by point (`flat=yes`), and the
         innermost loop of a reduction may become its outermost one (`loops=innermost_first`). Sums
         of products of small integers may be computed in f32 (`sums=f32`) or in i32. Long reductions
-        may be cut into parts (`parts=yes`): one kernel makes the results of all parts, another
-        reduces these.
+        may be cut into parts (`parts=yes`, not with the choices `loops`, `stores` and `sums=f32`):
+        one kernel makes the results of all parts, another reduces these. After long reductions the
+        outer map may make the lanes even if they are stored apart.
         """
+        outer = any(block.adjacent and not block.apart for block in self.blocks)
         for block in self.blocks:
             more: list[Choices] = [()]
-            if len(self.blocks) > 1 and block.nested:
+            if outer and block.nested:
                 more += [(*made, (LOOPS, "innermost_first")) for made in more]
             parted: list[Choices] = [((PARTS, "yes"),)] if block.parted else []
             if block.rows is not None:
@@ -156,11 +160,13 @@ class Direct:
             if block.integers:
                 more = [(*made, (SUMS, word)) for made in more for word in ("i32", "f32")]
                 parted = [(*made, (SUMS, "i32")) for made in parted]
-            more += parted
             words = {"pad": block.pads, "level": ("glb", "wrg")}
             own = {**{name: (word,) for name, word in block.words}, **block.tails}
-            for choices in product(**words, **own, **stores(self.program)):
+            stored = {} if block.apart else stores(self.program)
+            for choices in product(**words, **own, **stored):
                 yield from ((*choices, *made) for made in more)
+            for choices in product(**words, **own):
+                yield from ((*choices, *made) for made in parted)
 
     def inside(self, _memory: str) -> Iterator[Choices]:
         """The choice of the last block."""
@@ -212,7 +218,8 @@ def match(program: Program) -> Direct | str:
     if adjacent_map(body) != block_of(body):
         # In vectors, other maps store each lane apart. That takes little time after long sums.
         if written.parted:
-            forms.append(block_in(program, body, (lanes,), seq(written.steps, EXCHANGED)))
+            exchanged = block_in(program, body, (lanes,), seq(written.steps, EXCHANGED))
+            forms.append(replace(exchanged, apart=True) if exchanged else None)
     else:
         forms.append(block_in(program, body, (lanes,), EXCHANGED))
         forms.append(block_in(program, body, (("flat", "yes"), lanes), FLAT))

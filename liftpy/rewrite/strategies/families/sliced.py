@@ -59,6 +59,8 @@ class Sliced:
         that it reads.
         """
         for block in self.form.blocks:
+            if block.apart:
+                continue
             pads = *(p for p in block.pads if p in PADS), TILE
             words = {"pad": pads, "level": ("glb", "wrg")}
             own = {**{name: (word,) for name, word in block.words}, **block.tails}
