@@ -154,7 +154,7 @@ def test_atomic_updates_of_one_cell_are_added_up_and_other_stores_to_it_are_foun
     given = {"xs": XS, "output": np.array([5, 0, 0], np.float32)}
     made = interpret(replace(code, block=Block((update,))), given)
     np.testing.assert_array_equal(made["output"], [5 + 2 * 3, 0, 0])
-    with pytest.raises(InternalError, match="not given, or stored to"):
+    with pytest.raises(InternalError, match="no initial value, or was stored to"):
         interpret(replace(code, block=Block((update,))), {"xs": XS})
     last = Store(Cell(output, code_index(code)), ONE)  # type: ignore[arg-type]
     for block in (Block((update, last)), Block((last, update))):
