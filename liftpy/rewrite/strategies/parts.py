@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import NatLike
-from liftpy.ir.walk import Path, at, top_down
+from liftpy.ir.walk import Path, top_down
 from liftpy.rewrite.strategies.block import interchanged
 from liftpy.rewrite.strategies.epilogue import COMPONENTS, taken_apart
 from liftpy.rewrite.strategies.lower import clean, nest_reductions, over_ids, sequential
 from liftpy.rewrite.strategies.shapes import (
     body_of,
+    function_around,
     is_folded,
     is_reduce,
     maps_over,
     outer_reductions,
-    working_map,
 )
 from liftpy.rewrite.strategies.share import outside_functions
 from liftpy.rewrite.strategies.sums import operands_in_order
@@ -173,10 +173,3 @@ def last_nest(levels: int, expr: Expr) -> Path:
     for _ in range(levels):
         nest = maps_over(nest)
     return [path for path, part in top_down(expr) if nest(part)][-1]
-
-
-def function_around(expr: Expr, path: Path) -> Path | None:
-    """The path of the innermost map whose function contains the part at a path, if there is one."""
-    maps = (k for k in range(len(path)) if path[k] == 1 and working_map(at(expr, path[:k])))
-    inner = max(maps, default=None)
-    return None if inner is None else path[:inner]

@@ -15,13 +15,12 @@ from collections.abc import Iterator
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import Nat
-from liftpy.ir.primitive import Primitive
 from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import ReduceByIndexSeq
 from liftpy.rewrite.strategies.by_index import scalar_bins
 from liftpy.rewrite.strategies.epilogue import COMPONENTS, taken_apart
 from liftpy.rewrite.strategies.lower import clean, exposed, is_bins, over_ids, sequential
-from liftpy.rewrite.strategies.shapes import array_type, maps_over
+from liftpy.rewrite.strategies.shapes import array_type, function_around, maps_over
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -120,21 +119,6 @@ def copies_stored(level: str) -> Strategy:
 
 
 is_map = maps_over(lambda _: True)
-
-
-def function_around(expr: Expr, path: Path) -> Path | None:
-    """The path of the innermost map, fold or iteration whose function contains the part."""
-    calls = ((path[:k], at(expr, path[:k])) for k in reversed(range(len(path))))
-    return next(
-        (
-            found
-            for found, e in calls
-            if isinstance(e, FunCall)
-            and isinstance(e.fun, Primitive)
-            and path[len(found)] == len(e.args)
-        ),
-        None,
-    )
 
 
 def has_copies(expr: Expr) -> bool:

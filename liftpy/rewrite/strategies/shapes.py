@@ -349,3 +349,18 @@ def paths_of(trees: tuple[MapNest, ...]) -> Iterator[Path]:
     for nest in trees:
         yield nest.path
         yield from paths_of(nest.inner)
+
+
+def function_around(expr: Expr, path: Path) -> Path | None:
+    """The path of the innermost map, fold or iteration whose function contains the part."""
+    calls = ((path[:k], at(expr, path[:k])) for k in reversed(range(len(path))))
+    return next(
+        (
+            found
+            for found, e in calls
+            if isinstance(e, FunCall)
+            and isinstance(e.fun, Primitive)
+            and path[len(found)] == len(e.args)
+        ),
+        None,
+    )

@@ -40,6 +40,7 @@ from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
     folds_arrays,
+    function_around,
     is_let,
     makes_array,
     working_map,
@@ -205,10 +206,10 @@ def maps_joined(body: Expr) -> Result:
 def around_joined(body: Expr) -> Result:
     """Join the two maps around the block, such as those over the rows and columns of a window."""
     path = block_of(body) or ()
-    maps = [path[:k] for k in range(len(path)) if path[k] == 1 and working_map(at(body, path[:k]))]
-    if len(maps) != MOST_AROUND + 1:
+    inner = function_around(body, path)
+    outer = None if inner is None else function_around(body, inner)
+    if inner is None or outer is None or function_around(body, outer) is not None:
         return Failure("around_joined", "there are not two maps around a map of reductions")
-    outer, inner = maps
     inside = inner[len(outer) + 1 :]
     apart = at_path(outer, taken_apart(inside)) if inside else identity
     joined = at_path((*outer, 0) if inside else outer, rule("map_map_join"))
