@@ -29,7 +29,7 @@ def test_one_condition_or_family_may_be_a_string():
     space = lp.space(program, PROFILE, where="kappa <= 4", families="direct")
     assert space.asked == ("kappa <= 4",)
     assert space.families == ["direct"]
-    assert repr(space) == "<Space of matmul_6x4x8 on Mali-G72: 8 skeletons>"
+    assert repr(space) == "<Space of matmul_6x4x8 on Mali-G72: 16 skeletons>"
     assert repr(program) == "<Program matmul_6x4x8(a: [6][4]f32, b: [4][8]f32) -> [6][8]f32>"
 
 
@@ -99,7 +99,7 @@ def test_orders_and_layouts_follow_from_the_program(name, loops_, count):
 def test_points_without_conditions_are_the_product_of_all_ranges():
     space = lp.space(lp.workload("matmul/6x4x8"), PROFILE, families=["direct"])
     widths = 16 + 16 + 13 + 13  # without images, with inputs, constants and all through images
-    assert unpruned(space) == 2 * 8 * 6 * widths  # levels, kappa, sigma, v
+    assert unpruned(space) == 2 * 2 * 8 * 6 * widths  # pack, levels, kappa, sigma, v
     assert unpruned(space) > space.count() > 0
 
 

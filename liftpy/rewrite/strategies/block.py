@@ -13,16 +13,14 @@ matrix product over rows and columns.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import NatLike, var
-from liftpy.ir.primitive import Get
 from liftpy.ir.types import ScalarType
 from liftpy.ir.walk import Path, at, children, top_down
-from liftpy.primitives import Cover, Join, Layout, Map, Split, Uncover, Zip
+from liftpy.primitives import Join, Layout, Map, Uncover, Zip
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.strategies.epilogue import cut_parts, reductions_apart
 from liftpy.rewrite.strategies.inward import past
@@ -35,13 +33,14 @@ from liftpy.rewrite.strategies.lower import (
     over_ids,
     sequential,
 )
+from liftpy.rewrite.strategies.panels import Panels, of_constants, of_inputs
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
+    array_read,
     body_of,
     is_folded,
     is_padding,
     is_reduce,
-    is_view,
     is_windows,
     maps_over,
     nests,
@@ -70,6 +69,7 @@ from liftpy.rewrite.strategy import (
     where,
 )
 
+INNER, OUTER, BOTH = "inner", "outer", "both"  # the maps of a block
 BLOCK = (var("kappa", 1), var("sigma", 1))  # block sizes for a test of applicability
 
 
@@ -229,113 +229,6 @@ def components_copied(expr: Expr) -> Result:
     return Success(expr)
 
 
-def inward(depth: int) -> tuple[Strategy, Path]:
-    """Move the outermost dimension `depth` places inwards and back; with the moved array's path."""
-    if depth == 1:
-        return rule("transpose_introduction"), (0,)
-    inner, forward = inward(depth - 1)
-    return seq(
-        rule("transpose_introduction"),
-        at_path(
-            (0,), seq(rule("map_copy"), at_path((1,), inner), rule("map_fission", {"g": forward}))
-        ),
-    ), (0, 0)
-
-
-def pack(cut: Expr) -> Result:
-    """Store an array that is cut into groups with the index within a group innermost.
-
-    `[M][a]...[z]` becomes `[M/size][a]...[z][size]`; the layouts that undo this remain as a view.
-    """
-    moved, forward = inward(rank(cut.type) - 2)
-    groups = seq(
-        rule("map_copy"),
-        at_path((1,), moved),
-        rule("map_fission", {"g": forward}),
-        at_path((0,), copy_kernel()),
-    )
-    if isinstance(cut, FunCall) and isinstance(cut.fun, Split):
-        groups = at_path(
-            (0,), seq(rule("split_introduction", m=cut.fun.size), at_path((0,), groups))
-        )
-    return groups(cut)
-
-
-def pack_constants(constants: frozenset[str], size: NatLike) -> Strategy:
-    """Pack every array of constants that is cut into groups of `size`, at the cut."""
-
-    def run(expr: Expr) -> Result:
-        cut = [p for p, part in top_down(expr) if is_cut(part, size) and depends(part, constants)]
-        return seq(*(at_path(path, pack) for path in reversed(cut)))(expr)
-
-    return run
-
-
-def depends(expr: Expr, constants: AbstractSet[str]) -> bool:
-    """Whether an expression depends on constants, and on nothing else."""
-    return bool(expr.free) and {p.name for p in expr.free} <= constants
-
-
-def is_cut(expr: Expr, size: NatLike) -> bool:
-    """Whether an expression cuts an array of arrays into groups of `size`."""
-    return (
-        isinstance(expr, FunCall)
-        and isinstance(expr.fun, Split | Cover)
-        and expr.fun.size == size
-        and rank(expr.args[0].type) > 1
-    )
-
-
-def laid_out(expr: Expr) -> Expr:
-    """The variable, or the component of one, whose elements a view moves."""
-    while isinstance(expr, FunCall) and is_view(expr.fun) and not isinstance(expr.fun, Get):
-        expr = expr.args[0]
-    return expr
-
-
-FISSIONS = ("map_fission_first", "map_fission_second")
-
-
-def pack_zipped(constants: frozenset[str], size: NatLike) -> Strategy:
-    """Pack arrays of constants that a map reads element by element, and cuts into groups of `size`.
-
-    The map reads them in a zip with others: one matrix of weights for each element.
-    """
-
-    def run(expr: Expr) -> Result:
-        for path, part in top_down(expr):
-            for which, cut in cuts_of_zipped(part, constants, size):
-                apart = rule(FISSIONS[which], {"g": cut})
-                packed = seq(apart, at_path((0, which), pack_each))
-                return at_path(path, attempt(packed))(expr)
-        return Success(expr)
-
-    return run
-
-
-def cuts_of_zipped(
-    expr: Expr, constants: AbstractSet[str], size: NatLike
-) -> Iterator[tuple[int, Path]]:
-    """The parts of the zip that a map reads that are constant, and where their elements are cut."""
-    source = expr.args[0] if isinstance(expr, FunCall) and isinstance(expr.fun, Map) else None
-    if not isinstance(source, FunCall) or not isinstance(source.fun, Zip) or len(source.args) > 2:
-        return
-    pair, body = parameter(expr), body_of(expr)
-    for which, array in enumerate(source.args):
-        if depends(array, constants):
-            for path, part in top_down(body):
-                if is_cut(part, size) and part_of(laid_out(part), pair, source) == array:
-                    yield which, path
-
-
-def pack_each(expr: Expr) -> Result:
-    """Store each element of an array that is cut into groups as `pack` does; see there."""
-    moved, forward = inward(rank(body_of(expr).type) - 2)
-    groups = seq(rule("map_copy"), at_path((1,), moved), rule("map_fission", {"g": forward}))
-    stored = seq(rule("map_fission", {"g": (0,)}), at_path((0,), copy_kernel()))
-    return seq(at_path((1,), groups), stored)(expr)
-
-
 def columns_first() -> Strategy:
     """`map(pad)(pad(x))` as `pad(map(pad)(x))`, for any kind of border."""
     return choose(rule("pad_exchange_back"), past)
@@ -385,20 +278,56 @@ def register_blocks(
     *,
     level: str,
     cuts: tuple[str, str] = SPLITS,
+    packs: str = "",
 ) -> Strategy:
-    """The register-blocked form (docs/design.md, Rewriting), described at the top of the module."""
+    """The register-blocked form (docs/design.md, Rewriting), described at the top of the module.
+
+    Constants that the inner map reads are packed into panels, and the inputs that `packs` names
+    (`input_panels`).
+    """
+    panels = ((of_constants(constants), kappa), *input_panels(constants, kappa, sigma, packs))
     return remembered(
         seq(
             nest_reductions(),
             group_maps(is_folded, kappa, sigma, cuts),
-            pack_zipped(constants, kappa),
+            *(of.zipped(size) for of, size in panels),
             accumulate_blocks(),
             over_ids(level),
             vectorize_blocks(width),
             sequential(),
-            pack_constants(constants, kappa),
+            *(of.whole(size) for of, size in panels),
         )
     )
+
+
+def input_panels(
+    constants: frozenset[str], kappa: NatLike, sigma: NatLike, packs: str
+) -> Iterator[tuple[Panels, NatLike]]:
+    """The panels, and their sizes, of inputs of the `inner` map, of the `outer` one, or `both`."""
+    inputs = of_inputs(constants)
+    for side, size in ((INNER, kappa), (OUTER, sigma)):
+        if packs in {side, BOTH}:
+            yield inputs, size
+
+
+def packable(expr: Expr, block: Path, constants: frozenset[str]) -> tuple[str, ...]:
+    """The inputs of a block that can be packed: the words of the choice `pack`.
+
+    Blocks read the outer map's inputs a few elements at a time, so these are packed alone only if
+    the inner map has no such inputs.
+    """
+    grouped = at_path(block, group_maps(is_folded, *BLOCK))(expr)
+
+    def any_packed(side: str) -> bool:
+        if isinstance(grouped, Failure):
+            return False
+        for of, size in input_panels(constants, *BLOCK, side):
+            made = seq(of.zipped(size), of.whole(size))(grouped.expr)
+            return isinstance(made, Success) and bool(made.steps)
+        return False
+
+    inner, outer = any_packed(INNER), any_packed(OUTER)
+    return (*((INNER,) if inner else ()), *(((BOTH if inner else OUTER),) if outer else ()))
 
 
 def block_of(expr: Expr) -> Path | None:
@@ -445,21 +374,9 @@ def shares(expr: Expr) -> bool:
 
 def parts_read(expr: Expr, y: Param, ys: Expr) -> Iterator[Expr]:
     """The arrays that an expression reads elements of through y, an element of (nested zips) ys."""
-    part = part_of(expr, y, ys)
+    part = array_read(expr, y, ys)
     if part is not None:
         yield part
         return
     for child in children(expr):
         yield from parts_read(child, y, ys)
-
-
-def part_of(expr: Expr, y: Param, ys: Expr) -> Expr | None:
-    """The array of which an expression is an element (or component of one) through y, or None."""
-    if expr == y:
-        return ys
-    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Get):
-        return None
-    whole = part_of(expr.args[0], y, ys)
-    if isinstance(whole, FunCall) and isinstance(whole.fun, Zip):
-        return whole.args[expr.fun.index]
-    return whole

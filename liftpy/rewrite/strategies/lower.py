@@ -429,12 +429,15 @@ def elementwise(depth: int) -> Strategy:
     return run
 
 
-def copied() -> Strategy:
-    """Copy a view by elements: three outer dimensions over global ids, the others in loops."""
+def copied(loops: int = 0) -> Strategy:
+    """Copy a view by elements: up to three outer dimensions over global ids, the others in loops.
+
+    At least the `loops` innermost ones are in loops.
+    """
 
     def run(expr: Expr) -> Result:
         depth = rank(expr.type)
-        parallel = min(3, depth)
+        parallel = min(3, depth - loops)
         levels = [
             f"map_to_glb_{parallel - 1 - k}" if k < parallel else "map_to_seq" for k in range(depth)
         ]
@@ -444,9 +447,9 @@ def copied() -> Strategy:
     return run
 
 
-def copy_kernel() -> Strategy:
-    """Copy a view into global memory by a separate kernel."""
-    return seq(rule("to_global"), at_path((0,), copied()))
+def copy_kernel(loops: int = 0) -> Strategy:
+    """Copy a view into global memory by a separate kernel, as `copied` does."""
+    return seq(rule("to_global"), at_path((0,), copied(loops)))
 
 
 def layouts_inlined() -> Strategy:

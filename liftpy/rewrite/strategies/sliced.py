@@ -18,18 +18,18 @@ from liftpy.ir.nat import NatLike
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import Path, at, top_down
 from liftpy.rewrite.strategies.block import (
+    OUTER,
     SPLITS,
     accumulate_blocks,
     accumulators,
     block_of,
     group_maps,
     interchanged,
-    pack_constants,
-    pack_zipped,
     vectorize_blocks,
 )
 from liftpy.rewrite.strategies.lower import elementwise, nest_reductions, over_ids, sequential
 from liftpy.rewrite.strategies.order import exchanged, joined
+from liftpy.rewrite.strategies.panels import of_constants
 from liftpy.rewrite.strategies.shapes import (
     array_type,
     body_of,
@@ -54,7 +54,6 @@ from liftpy.rewrite.strategy import (
     where,
 )
 
-INNER, OUTER = "inner", "outer"
 """The two maps of a block: over the results of a row, and over the rows."""
 
 
@@ -187,7 +186,7 @@ def sliced_blocks(
         return seq(
             nest_reductions(),
             group_maps(is_folded, kappa, sigma, cuts),
-            pack_zipped(constants, kappa),
+            of_constants(constants).zipped(kappa),
             at_path(path, visited(stationary, turns)),
             at_path(path, stored_tiles(stationary)) if tiles else identity,
             accumulate_blocks(),
@@ -195,7 +194,7 @@ def sliced_blocks(
             over_ids(level, most=around(body, path) + 2),
             vectorize_blocks(width),
             sequential(),
-            pack_constants(constants, kappa),
+            of_constants(constants).whole(kappa),
         )(body)
 
     return run

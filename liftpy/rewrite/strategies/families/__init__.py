@@ -89,8 +89,8 @@ FAMILIES: dict[str, Family] = {
 }
 
 CHOICES = (
-    f"{FAMILY} bins pad level lanes loops tail stores rows map flat vector arrays passes inside "
-    "hold items form strided stage coalesce unroll sums stationary sets winograd "
+    f"{FAMILY} bins pack pad level lanes loops tail stores rows map flat vector arrays passes "
+    "inside hold items form strided stage coalesce unroll sums stationary sets winograd "
     f"winograd_points axes chunks buffers parts steps last {IMAGES}"
 )
 SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns gap part group"

@@ -17,7 +17,6 @@ from liftpy.rewrite.strategies.shapes import array_type, is_padding, is_windows,
 from liftpy.rewrite.strategy import Failure, Strategy, identity, rule
 
 LANES = "lanes"  # the choice of the map whose results are the lanes of vectors
-INNER, OUTER = "inner", "outer"
 STREAMED_BYTES = 2**18  # a smaller result may stay in a core's caches until it is read
 
 

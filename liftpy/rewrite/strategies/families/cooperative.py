@@ -13,7 +13,7 @@ from liftpy.ir.walk import at
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.adjacent import adjacent_map
-from liftpy.rewrite.strategies.block import block_of, cut_of, is_indivisible
+from liftpy.rewrite.strategies.block import OUTER, block_of, cut_of, is_indivisible
 from liftpy.rewrite.strategies.cooperative import (
     MOST_AROUND,
     OPERANDS,
@@ -27,7 +27,6 @@ from liftpy.rewrite.strategies.cooperative import (
 from liftpy.rewrite.strategies.epilogue import taken_apart
 from liftpy.rewrite.strategies.families.common import (
     LANES,
-    OUTER,
     outer_length,
     tails,
     with_epilogues,

@@ -15,18 +15,18 @@ from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.adjacent import adjacent_map
 from liftpy.rewrite.strategies.block import (
+    OUTER,
     block_of,
     cut_of,
-    depends,
     in_block,
     interchanged,
+    packable,
     register_blocks,
     store_padding,
 )
 from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.families.common import (
     LANES,
-    OUTER,
     least_width,
     outer_length,
     stored_so,
@@ -40,6 +40,7 @@ from liftpy.rewrite.strategies.in_floats import sums_in_f32
 from liftpy.rewrite.strategies.lower import clean
 from liftpy.rewrite.strategies.operand import Place, input_of, stored_in_columns
 from liftpy.rewrite.strategies.order import innermost_first
+from liftpy.rewrite.strategies.panels import depends
 from liftpy.rewrite.strategies.parts import in_parts, parts_of, parts_of_rows
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
@@ -69,6 +70,7 @@ from liftpy.rewrite.strategy import (
 LOOPS = "loops"  # the choice of the order of the loops of a reduction
 SUMS = "sums"  # the choice of the type in which small integers are summed
 PARTS = "parts"  # the choice of reductions in parts
+PACK = "pack"  # the choice of inputs that are packed into panels
 LONG_SUM = 8192
 """Longer reductions may be cut into parts: the operands of a block no longer fit into caches."""
 LONG_UNPACKED = 512
@@ -80,12 +82,13 @@ class DirectBlock:
     """A map of a map of reductions, and the steps to it from the stage with its epilogue fused in.
 
     `words` are the choices that select it. `inner` and `outer` are the lengths of its maps; the
-    lanes of vectors run over the inner one. `rows` is the place of the input whose rows the inner
-    map reads, unless that is constant; this input may be stored in columns. (Constants are always
-    packed.) `pads` are the words of the choice `pad`. `nested` says whether its reductions are over
-    a join, and so have several loops. `integers` is the length of its longest sum of integers that
-    f32 can compute exactly, 0 if it has other sums. If its reductions may be cut into parts, `cut`
-    does that, and `parted` is the length that `part` divides: of the reduction, or of the outermost
+    lanes of vectors run over the inner one. `rows` is the place of the input whose rows the
+    inner map reads, unless that is constant; this input may be stored in columns. (Constants
+    are always packed into panels; `packs` are the words for inputs that may be.) `pads` are the
+    words of the choice `pad`. `nested` says whether its reductions are over a join, and so have
+    several loops. `integers` is the length of its longest sum of integers that f32 can compute
+    exactly, 0 if it has other sums. If its reductions may be cut into parts, `cut` does that,
+    and `parted` is the length that `part` divides: of the reduction, or of the outermost
     dimension of a joined one. If lanes run over the outer map and its results are not adjacent,
     they are stored `apart`.
     """
@@ -101,6 +104,7 @@ class DirectBlock:
     cut: Callable[[NatLike], Strategy] = parts_of
     parted: int = 0
     apart: bool = False
+    packs: tuple[str, ...] = ()
 
     @property
     def adjacent(self) -> bool:
@@ -146,7 +150,9 @@ class Direct:
         of products of small integers may be computed in f32 (`sums=f32`) or in i32. Long reductions
         may be cut into parts (`parts=yes`, not with the choices `loops`, `stores` and `sums=f32`):
         one kernel makes the results of all parts, another reduces these. After long reductions the
-        outer map may make the lanes even if they are stored apart.
+        outer map may make the lanes even if they are stored apart. Inputs may be packed into panels
+        (`pack`, not with `loops`, `parts` and `sums=f32`), which takes the place of storing them in
+        columns.
         """
         outer = any(block.adjacent and not block.apart for block in self.blocks)
         for block in self.blocks:
@@ -157,14 +163,20 @@ class Direct:
             if block.rows is not None:
                 more += [(*made, ("rows", "columns")) for made in more]
                 parted += [(*made, ("rows", "columns")) for made in parted]
+            packed: list[Choices] = [((PACK, word),) for word in block.packs]
             if block.integers:
-                more = [(*made, (SUMS, word)) for made in more for word in ("i32", "f32")]
+                sums = ("i32", "f32")
+                more = [
+                    (*made, (SUMS, word))
+                    for made in more
+                    for word in sums[: 1 if PACK in dict(made) else 2]
+                ]
                 parted = [(*made, (SUMS, "i32")) for made in parted]
             words = {"pad": block.pads, "level": ("glb", "wrg")}
             own = {**{name: (word,) for name, word in block.words}, **block.tails}
             stored = {} if block.apart else stores(self.program)
             for choices in product(**words, **own, **stored):
-                yield from ((*choices, *made) for made in more)
+                yield from ((*choices, *made) for made in (*more, *packed))
             for choices in product(**words, **own):
                 yield from ((*choices, *made) for made in parted)
 
@@ -193,7 +205,10 @@ class Direct:
         block, tail = self.block(choices), choices.get("tail", "none")
         cuts = block.cuts(tail)
         level, constants = choices["level"], self.program.constants
-        blocks = register_blocks(constants, kappa, sigma, width, level=level, cuts=cuts)
+        packs = choices.get(PACK, "")
+        blocks = register_blocks(
+            constants, kappa, sigma, width, level=level, cuts=cuts, packs=packs
+        )
         stored = stored_in_columns(block.rows) if block.rows and "rows" in choices else identity
         padding = store_padding(choices["pad"])
         loops = _ORDERED if LOOPS in choices else identity
@@ -239,8 +254,8 @@ def block_in(program: Program, body: Expr, words: Choices, steps: Strategy) -> D
     nested = not isinstance(_ORDERED(result.expr), Failure)
     exact = not isinstance(in_block(sums_in_f32(var("strip", 1)))(result.expr), Failure)
     length = longest_sum(body_of(body_of(block)))
-    packed = depends(children(body_of(block))[0], program.constants)
-    is_long = length > (LONG_SUM if packed else LONG_UNPACKED)
+    is_packed = depends(children(body_of(block))[0], program.constants)
+    is_long = length > (LONG_SUM if is_packed else LONG_UNPACKED)
     cut, parted = cut_in(result.expr) if is_long else (parts_of, 0)
     return DirectBlock(
         words=words,
@@ -248,6 +263,7 @@ def block_in(program: Program, body: Expr, words: Choices, steps: Strategy) -> D
         inner=outer_length(body_of(block)),
         outer=outer_length(block),
         rows=rows,
+        packs=packable(result.expr, path, program.constants),
         pads=stored_views(result.expr),
         nested=nested,
         integers=length if exact else 0,

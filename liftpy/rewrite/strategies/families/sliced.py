@@ -12,7 +12,7 @@ from liftpy.ir.program import Program
 from liftpy.ir.walk import at
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
-from liftpy.rewrite.strategies.block import block_of, in_block, store_padding
+from liftpy.rewrite.strategies.block import INNER, OUTER, block_of, in_block, store_padding
 from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.families.common import with_epilogues
 from liftpy.rewrite.strategies.families.direct import Direct, DirectBlock
@@ -22,8 +22,6 @@ from liftpy.rewrite.strategies.lanes import STORED_BY_LANE, lanes_store
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import body_of, outer_reductions
 from liftpy.rewrite.strategies.sliced import (
-    INNER,
-    OUTER,
     in_sets,
     innermost_length,
     sliced_blocks,

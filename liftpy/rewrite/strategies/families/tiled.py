@@ -15,13 +15,11 @@ from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.adjacent import adjacent_map
 from liftpy.rewrite.strategies.axes import folds_nested
-from liftpy.rewrite.strategies.block import interchanged, store_padding
+from liftpy.rewrite.strategies.block import INNER, OUTER, interchanged, store_padding
 from liftpy.rewrite.strategies.elementwise import folds_inward
 from liftpy.rewrite.strategies.families import direct
 from liftpy.rewrite.strategies.families.common import (
-    INNER,
     LANES,
-    OUTER,
     exposed_body,
     least_width,
     paddings,
