@@ -3,9 +3,10 @@
     python benchmarks/integers.py [--samples 40] [--rounds 15] [--cases whole strips ...]
 
 For each program and each word of the choice `sums` there is a campaign with the default search in
-the family `direct`, and one in the family `dots`. The fastest candidates of the three are timed
-alternately, and so is that of the same program in f32 numbers. `i32 / f32 sums` is the speedup of
-sums in f32. Results are compared with NumPy's in int64, which must be equal. Times are medians of
+the family `direct`, one of operands that are stored in f32 (`operands=f32`), and one in the family
+`dots`. The fastest candidates of the four are timed alternately, and so is that of the same program
+in f32 numbers. `i32 / f32 sums` is the speedup of sums in f32, `i32 / stored` that of operands
+stored in f32. Results are compared with NumPy's in int64, which must be equal. Times are medians of
 device events; `of pairs` is the median of the ratios of the rounds.
 """
 
@@ -31,6 +32,7 @@ from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 
 FORMS = ("i32", "f32")
+STORED = "stored"
 DOTS = "dots"
 NUMBERS = "f32 numbers"
 WHOLE = ("(v, u) => i32(v) * i32(u)", "u8", "i8", "i32")
@@ -95,6 +97,8 @@ def fastest(program: lp.Program, session: Session, db: Path, samples: int, form:
     """The fastest candidate of a campaign in the family of a form, loaded."""
     families = ["dots" if form == DOTS else "direct"]
     fixed = {"sums": [form]} if form in FORMS else {}
+    if form == STORED:
+        families, fixed = ["direct", "plain"], {"operands": ["f32"], "left": ["stored"]}
     campaign = lp.explore(
         program, samples, db=db, families=families, device=session.device, fixed=fixed
     )
@@ -125,7 +129,7 @@ def main() -> None:
             w = rng.integers(-128, 128, case.shapes[1]).astype(np.int8)
             exact = case.exact(x.astype(np.int64), w.astype(np.int64))
             held: dict[str, Loaded] = {}
-            for form in (*FORMS, DOTS, NUMBERS):
+            for form in (*FORMS, STORED, DOTS, NUMBERS):
                 program = case.program(PLAIN if form == NUMBERS else WHOLE)
                 db = Path(folder) / f"{key}-{form.replace(' ', '-')}.db"
                 held[form] = fastest(program, session, db, given.samples, form)
@@ -142,17 +146,20 @@ def main() -> None:
             speeds = [case.operations / statistics.median(times[form]) for form in held]
             row = (
                 f"| {case.name} | {' | '.join(f'{s:.0f}' for s in speeds)} | "
-                f"{speeds[1] / speeds[0]:.2f} | {pairs:.2f} | {others:.2f} |"
+                f"{speeds[1] / speeds[0]:.2f} | {pairs:.2f} | {speeds[2] / speeds[0]:.2f} | "
+                f"{others:.2f} |"
             )
             print(row, flush=True)
             rows.append(row)
             for loaded in held.values():
                 loaded.close()
     print(
-        f"{device.name}, {device.platform}; Gop/s of sums in i32, in f32, in dots, of f32 numbers"
+        f"{device.name}, {device.platform}; Gop/s of sums in i32, in f32, of operands stored in "
+        "f32, in dots, of f32 numbers"
     )
-    print("| program | i32 | f32 | dots | f32 numbers | i32 / f32 sums | of pairs | others |")
-    print("| --- |" + " ---: |" * 7)
+    head = "i32 | f32 | stored | dots | f32 numbers | i32 / f32 sums | of pairs | i32 / stored"
+    print(f"| program | {head} | others |")
+    print("| --- |" + " ---: |" * 9)
     print("\n".join(rows))
 
 

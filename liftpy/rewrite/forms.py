@@ -18,10 +18,12 @@ from liftpy.rewrite.by_tiles import each_value
 from liftpy.rewrite.cuts import all_cut, is_unambiguous
 from liftpy.rewrite.narrowed import narrowed
 from liftpy.rewrite.partition import APART, AXES, Partition, cut_in_stages, direct, other_algorithms
-from liftpy.rewrite.stages import FUSED, STORED, Stage
+from liftpy.rewrite.stages import FUSED, STORED, WIDENED, Stage
 from liftpy.rewrite.strategies.axes import axes_apart
 from liftpy.rewrite.strategies.elementwise import folds_inward, recomputes
 from liftpy.rewrite.strategies.shapes import lets
+from liftpy.rewrite.strategies.widened import NAMED as OPERANDS
+from liftpy.rewrite.strategies.widened import operands_widened
 from liftpy.rewrite.strategy import Result, Success, at_path, attempt
 
 MOST_STORED = 32
@@ -62,6 +64,7 @@ def other_forms(
     """Those that store values in other types, and those with other algorithms."""
     yield from (in_full(form, program) for form in stored_forms(program))
     yield from (in_full(form, program) for form in by_axes(program))
+    yield from (in_full(form, program) for form in in_f32(program))
     yield from (in_full(form, program) for form in other_algorithms(program, bank, words))
 
 
@@ -95,13 +98,28 @@ def by_axes(program: Program) -> tuple[Partition, ...]:
     changed = (one for one in made if one.steps)  # the others are the program as it is written
     once = [one for one in changed if not any(map(folds_again, one.stages))]
     most = max(map(fused_in, once), default=0)
-    found: list[Partition] = []
-    for one in once:
-        if fused_in(one) == most:
-            chosen = ((AXES, APART),)
-            stages = tuple(replace(s, within=(*chosen, *s.within)) for s in one.stages)
-            found.append(replace(one, words=(*chosen, *one.words), stages=stages))
+    found = (marked(one, (AXES, APART)) for one in once if fused_in(one) == most)
     return tuple(sorted(found, key=lambda made: len(made.stages)))
+
+
+@lru_cache(maxsize=64)
+def in_f32(program: Program) -> tuple[Partition, ...]:
+    """The forms that compute exact sums of small integers in f32, of operands stored in f32.
+
+    A form that converts an operand at each reading stores at least the other one: with neither, it
+    is the choice `sums` of a family.
+    """
+    form, count = each_value(all_cut(Success(program.body.body)), operands_widened)
+    made = [*cut_in_stages(program, all_cut(form))] if count else []
+    stored = (one for one in made if any(stage.name in OPERANDS for stage in one.stages))
+    found = [marked(one, (WIDENED, "f32")) for one in stored]
+    return tuple(sorted(found, key=lambda made: len(made.stages)))
+
+
+def marked(form: Partition, chosen: tuple[str, str]) -> Partition:
+    """A form with the choice that distinguishes it, in all its stages."""
+    stages = tuple(replace(s, within=(chosen, *s.within)) for s in form.stages)
+    return replace(form, words=(chosen, *form.words), stages=stages)
 
 
 def finished(stage: Expr) -> Result:

@@ -17,11 +17,15 @@ from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.small import SMALL, is_straight
 from liftpy.rewrite.strategies.shapes import lets, parameter
+from liftpy.rewrite.strategies.widened import NAMED as OPERANDS
 
 STORED, FUSED, HELD = "stored", "fused", "held"
 
 WINOGRAD = "winograd"
 """The choice of the results per tile; programs that compute directly do not have it."""
+
+WIDENED = "operands"
+"""The choice of the type to which operands of sums are converted; other programs do not have it."""
 
 MOST_ONCE = 1 << 24
 """The most operations of a stage of the prepare phase that only `plain` makes."""
@@ -68,12 +72,21 @@ class Stage:
 
     @cached_property
     def only_plain(self) -> bool:
-        """Whether the prepare phase makes the stage in at most `MOST_ONCE` operations."""
-        if self.prepared_copy:
+        """Whether the prepare phase makes the stage in at most `MOST_ONCE` operations.
+
+        Stages that convert the operands of sums are also made by `plain` only: programs with such
+        forms have as many others.
+        """
+        if self.prepared_copy or self.converts:
             return True
         if not self.runs_once or WINOGRAD in dict(self.within):
             return False
         return operations(replace(self.program, constants=frozenset())) <= MOST_ONCE
+
+    @property
+    def converts(self) -> bool:
+        """Whether the stage converts an operand of sums to f32."""
+        return WIDENED in dict(self.within) and self.name in OPERANDS
 
     @cached_property
     def is_direct(self) -> bool:

@@ -7,13 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.explore.one_candidate import candidate_of
+from liftpy.constraints.device import Device
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
-from liftpy.opencl.session import Session
-from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.strategies.families import direct, skeletons_of
+from tests.arrays import distinct_integers
+from tests.candidates import compiled, launches, result
 from tests.spaces import words_of
 
 SUM = "zip(row, c) |> map(mul) |> reduce(add, 0)"
@@ -109,21 +108,11 @@ def test_the_choice_names_inputs_that_have_each_element_once(name: str) -> None:
 def test_each_form_is_right(runtime: Device, name: str, word: str, form: str) -> None:
     program, added, reference = CASES[name]
     sizes = FORMS[form] | (OVERLAP if name == "prime" else {})
-    candidate = candidate_of(program, DEFAULT_DEVICE, {"family": "direct", "pack": word, **sizes})
-    module = compile_candidate(candidate.skeleton, candidate.assignment)
-    arrays: dict[str, np.ndarray] = {}
-    for k, p in enumerate(program.params):
-        shape = tuple(map(int, getattr(p.type, "shape", ())))
-        numbers = (np.arange(np.prod(shape, dtype=int)) * 7 + k) % 23 - 11
-        arrays[p.name] = numbers.reshape(shape).astype("f")
-    with Session(runtime) as session, session.load(module) as loaded:
-        constants = {b.name for b in module.buffers if b.role == "constant"}
-        loaded.set_constants({n: a for n, a in arrays.items() if n in constants})
-        got = loaded.run({n: a for n, a in arrays.items() if n not in constants}, poison=True)
+    module = compiled(program, {"family": "direct", "pack": word, **sizes})
+    arrays = distinct_integers(program)
     expected = reference(*(a.astype(np.float64) for a in arrays.values()))
-    np.testing.assert_array_equal(got, expected)
-    run = [launch for launch in module.launches if launch.phase == "run"]
-    assert len(run) == 1 + added[word]
+    np.testing.assert_array_equal(result(runtime, module, arrays), expected)
+    assert launches(module) == 1 + added[word]
 
 
 @pytest.mark.parametrize("name", CASES)

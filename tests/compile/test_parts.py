@@ -7,15 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.explore.one_candidate import candidate_of
+from liftpy.constraints.device import Device
 from liftpy.gradient.program import gradient
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
-from liftpy.opencl.session import Session
-from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.strategies.families import direct, skeletons_of
 from liftpy.workloads import Convolution, convolution
+from tests.arrays import distinct_integers
+from tests.candidates import compiled, launches, result
 from tests.spaces import words_of
 
 SUM = "zip(row, c) |> map(mul) |> reduce(add, 0)"
@@ -79,16 +78,6 @@ CASES: dict[str, tuple[Program, int, Callable[..., np.ndarray]]] = {
 }
 
 
-def integers(program: Program) -> dict[str, np.ndarray]:
-    """Arrays of small integers, neighbours of which differ, so that sums are exact."""
-    made = {}
-    for k, p in enumerate(program.params):
-        shape = tuple(map(int, getattr(p.type, "shape", ())))
-        numbers = (np.arange(np.prod(shape, dtype=int)) * 7 + k) % 23 - 11
-        made[p.name] = numbers.reshape(shape).astype("f")
-    return made
-
-
 @pytest.fixture(autouse=True)
 def _short_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reductions of a few elements are long."""
@@ -109,17 +98,10 @@ FORMS = {
 def test_each_form_is_right(runtime: Device, name: str, form: str) -> None:
     program, part, reference = CASES[name]
     settings = {"family": "direct", "parts": "yes", "part": part, **FORMS[form]}
-    candidate = candidate_of(program, DEFAULT_DEVICE, settings)
-    module = compile_candidate(candidate.skeleton, candidate.assignment)
-    arrays = integers(program)
-    with Session(runtime) as session, session.load(module) as loaded:
-        constants = {b.name for b in module.buffers if b.role == "constant"}
-        loaded.set_constants({n: a for n, a in arrays.items() if n in constants})
-        given = {b.name for b in module.buffers if b.role == "input"}
-        got = loaded.run({n: a for n, a in arrays.items() if n in given}, poison=True)
+    module, arrays = compiled(program, settings), distinct_integers(program)
     expected = reference(*(a.astype(np.float64) for a in arrays.values()))
-    np.testing.assert_array_equal(got, expected)
-    assert len([launch for launch in module.launches if launch.phase == "run"]) >= 2
+    np.testing.assert_array_equal(result(runtime, module, arrays), expected)
+    assert launches(module) >= 2
 
 
 def test_only_long_reductions_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:

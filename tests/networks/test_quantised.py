@@ -11,7 +11,7 @@ import liftpy as lp
 from liftpy.errors import NetworkRefused
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import composed, stage_skeletons
-from liftpy.rewrite.forms import partitions
+from liftpy.rewrite.forms import as_declared
 from tests.batch import results
 from tests.networks.models import model, value
 
@@ -174,7 +174,7 @@ def test_only_the_zero_point_of_a_padded_image_is_a_part_of_the_program():
 @pytest.mark.parametrize("pads", [[1, 1, 1, 1], [0, 0, 0, 0]])
 def test_blocks_of_quantised_convolutions_read_numbers_as_they_are_stored(pads):
     program = program_of(5, pads)
-    (partition,) = partitions(program)
+    (partition,) = as_declared(program)
     *once, result = (list(stage_skeletons(partition, stage)) for stage in partition.stages)
     assert [[s.family for s in made] for made in once] == [["plain"], ["plain"]]
     blocks = [s for s in result if s.family == "direct" and s.words["pad"] == "fused"]

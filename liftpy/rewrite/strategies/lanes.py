@@ -12,11 +12,12 @@ from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import NatLike
 from liftpy.ir.primitive import function_of
-from liftpy.ir.types import ScalarType
+from liftpy.ir.types import ArrayType, ScalarType, TupleType, Type
 from liftpy.ir.walk import has_call
-from liftpy.primitives import MapVec
+from liftpy.primitives import Map, MapVec
 from liftpy.primitives.in_place import STATEMENTS
-from liftpy.rewrite.strategy import Failure, Result, Strategy, rule
+from liftpy.rewrite.strategies.outward import read_parts
+from liftpy.rewrite.strategy import Failure, Result, Strategy, Success, rule, seq
 
 NONE: frozenset[Param] = frozenset()
 STORED_BY_LANE = Failure("vectorized", "lanes read what a fold or another statement computes")
@@ -24,13 +25,28 @@ STORED_BY_LANE = Failure("vectorized", "lanes read what a fold or another statem
 
 def vectorized(width: NatLike) -> Strategy:
     """Put a map to scalars in vectors, unless its lanes would store values (`stores`)."""
-    vectors = rule("vectorize_map", v=width)
+    vectors = seq(arrays_unzipped, rule("vectorize_map", v=width))
 
     def run(expr: Expr) -> Result:
         result = vectors(expr)
         return STORED_BY_LANE if not isinstance(result, Failure) and stores(expr) else result
 
     return run
+
+
+def arrays_unzipped(expr: Expr) -> Result:
+    """Take arrays of arrays that a map does not read out of its zip: lanes hold scalars."""
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Map):
+        return Success(expr)
+    (element,) = expr.fun.f.params
+    return read_parts(expr) if has_array(element.type) else Success(expr)
+
+
+def has_array(t: Type) -> bool:
+    """Whether a tuple has an array as a component, in tuples of any depth."""
+    return isinstance(t, TupleType) and any(
+        isinstance(e, ArrayType) or has_array(e) for e in t.elements
+    )
 
 
 def stores(expr: Expr, moving: frozenset[Param] = NONE, storing: frozenset[Param] = NONE) -> bool:

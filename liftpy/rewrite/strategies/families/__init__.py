@@ -90,7 +90,7 @@ FAMILIES: dict[str, Family] = {
 
 CHOICES = (
     f"{FAMILY} bins pack pad level lanes loops tail stores rows map flat vector arrays passes "
-    "inside hold items form strided stage coalesce unroll sums stationary sets winograd "
+    "inside hold items form strided stage coalesce unroll sums operands stationary sets winograd "
     f"winograd_points axes chunks buffers parts steps last {IMAGES}"
 )
 SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns gap part group"

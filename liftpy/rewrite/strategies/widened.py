@@ -1,0 +1,172 @@
+"""Operands of exact sums of small integers, converted to f32 once instead of at each reading.
+
+A sum of products of two small integers may be computed in f32 as far as it is exact
+(`in_floats.py`). Each operand is then converted where it is read: once for each result that reads
+it. Here the conversions are moved out of all functions and past the layouts that the sum reads,
+
+    slide(xs) |> map(window -> reduce((a, t) -> a + f32(t.0) * f32(t.1), 0, zip(window, ys)))
+
+becomes a program of `map(f32)(xs)` and `map(f32)(ys)`, with no conversion in the sum. These arrays
+are values of the program, which a stage can store: in each run, or before the runs if they are made
+from constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from liftpy.ir.call import FunCall
+from liftpy.ir.expr import Expr, Param
+from liftpy.ir.primitive import ScalarOp
+from liftpy.ir.types import F32, I32
+from liftpy.ir.walk import Path, at, children, lambda_of, top_down
+from liftpy.primitives import Layout, Map
+from liftpy.rewrite.strategies.elementwise import is_variable
+from liftpy.rewrite.strategies.epilogue import tuples_fused
+from liftpy.rewrite.strategies.in_floats import sums_in_f32
+from liftpy.rewrite.strategies.inward import past
+from liftpy.rewrite.strategies.lower import nest_reductions
+from liftpy.rewrite.strategies.outward import component, rotated_right
+from liftpy.rewrite.strategies.shapes import body_of, is_padding, is_reduce, is_view, named_part
+from liftpy.rewrite.strategy import (
+    Failure,
+    Result,
+    Strategy,
+    Success,
+    at_path,
+    choose,
+    normalize,
+    rule,
+    seq,
+)
+
+STRIPS = (512, 256, 128, 64)
+"""Numbers of products that f32 sums exactly, if neither the sum nor its rows are exact."""
+
+NAMED = ("left", "right")
+"""The converted operands."""
+
+EXACT = choose(*map(sums_in_f32, STRIPS))
+
+
+def operands_widened(expr: Expr) -> Result:
+    """Compute the sum of integers in an expression in f32, of operands that lets convert.
+
+    Fails if there is no such sum, or if a conversion remains in a function.
+    """
+    found = [path for path, part in top_down(expr) if is_reduce(part) and part.type == I32]
+    if len(found) != 1:
+        return Failure("operands_widened", f"{len(found)} sums of integers are here, not one")
+    nested = seq(EXACT, normalize(rule("split_of_zip")), nest_reductions())
+    apart = seq(nested, conversions_apart)
+    return seq(at_path(found[0], apart), conversions_outside, conversions_named)(expr)
+
+
+def conversions_apart(expr: Expr) -> Result:
+    """Move the conversions of both operands out of the innermost fold, which adds products."""
+    found = [path for path, part in top_down(expr) if is_reduce(part) and part.type == F32]
+    if not found:
+        return Failure("operands_widened", "no sum is computed in f32")
+    path, fold = found[-1], at(expr, found[-1])
+    *_, element = parameters(fold)
+    steps: list[Strategy] = []
+    for side, law in enumerate(("reduce_fission_first", "reduce_fission_second")):
+        conversions = (p for p, e in top_down(body_of(fold)) if converts(e))
+        read = (p for p in conversions if component(at(fold, (2, *p, 0)), element) == (side,))
+        hint = next(read, None)
+        if hint is None:
+            return Failure("operands_widened", "an operand is not converted to f32")
+        steps.append(at_path(path, rule(law, {"g": hint})))
+    return seq(*steps)(expr)
+
+
+def parameters(call: Expr) -> tuple[Param, ...]:
+    """The parameters of the function of a map or fold."""
+    return lambda_of(call.fun).params if isinstance(call, FunCall) else ()
+
+
+def converts(expr: Expr) -> bool:
+    """Whether an expression converts a number to f32."""
+    return isinstance(expr, FunCall) and expr.fun == ScalarOp("f32")
+
+
+def is_widened(expr: Expr) -> bool:
+    """Whether an expression is an array converted to f32: nested maps of a conversion."""
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Map):
+        return False
+    (element,), body = expr.fun.f.params, expr.fun.f.body
+    inner = converts(body) or is_widened(body)
+    return inner and children(body)[0] == element
+
+
+def widened(expr: Expr, path: Path = ()) -> Iterator[Path]:
+    """The paths of arrays converted to f32."""
+    if is_widened(expr):
+        yield path
+        return
+    for k, part in enumerate(children(expr)):
+        yield from widened(part, (*path, k))
+
+
+def conversions_outside(expr: Expr) -> Result:
+    """Move converted arrays out of all functions, and conversions past the layouts they read."""
+    result = Success(expr)
+    while True:
+        moved = next(filter(None, (further(result.expr, p) for p in widened(result.expr))), None)
+        if moved is None:
+            return result
+        result = Success(moved.expr, (*result.steps, *moved.steps))
+
+
+def further(expr: Expr, path: Path) -> Success | None:
+    """Move the conversion at a path one step; None if no law permits it.
+
+    It is not moved past padding: the padded array is what a stage stores.
+    """
+    (source,) = children(at(expr, path))[:1]
+    if is_variable(source):
+        step = out_of_function(expr, path)
+    elif is_padding(source) or not isinstance(source, FunCall):
+        return None
+    elif isinstance(source.fun, Layout):
+        step = at_path(path, past)
+    elif isinstance(source.fun, Map) and is_view(source.fun):
+        step = at_path(path, rule("map_fusion"))
+    else:
+        return None
+    result = step(expr) if step else None
+    return result if isinstance(result, Success) and result.steps else None
+
+
+def out_of_function(expr: Expr, path: Path) -> Strategy | None:
+    """Move an array made from a function's parameter out of the function; None if from no other."""
+    source = children(at(expr, path))[0]
+    for depth in reversed(range(len(path))):
+        place, call = path[:depth], at(expr, path[:depth])
+        if not isinstance(call, FunCall) or path[depth] != len(call.args):
+            continue
+        *_, element = parameters(call)
+        parts = component(source, element)
+        if parts is not None:
+            return at_path(place, before(call, parts, path[depth + 1 :]))
+    return None
+
+
+def before(call: FunCall, parts: Path, place: Path) -> Strategy:
+    """Compute a component of the elements that a map or fold reads before it."""
+    kind = "map" if isinstance(call.fun, Map) else "reduce"
+    if not parts:
+        return rule("map_fission" if kind == "map" else "reduce_map_fission", {"g": place})
+    if len(parts) == 1:
+        return rule(f"{kind}_fission_{('first', 'second')[parts[0]]}", {"g": place})
+    swapped = seq(at_path((0,), rule("zip_swap")), tuples_fused())
+    return rotated_right if parts[0] == 0 else swapped
+
+
+def conversions_named(expr: Expr) -> Result:
+    """Name the converted arrays, in the order in which they are read; fails if one is inside."""
+    found = [*widened(expr)]
+    if len(found) != len(NAMED) or any(not at(expr, path).free <= expr.free for path in found):
+        return Failure("operands_widened", "an operand is computed in a function")
+    parts = enumerate(zip(NAMED, found, strict=True))
+    return seq(*(at_path((1,) * k, named_part(*part)) for k, part in parts))(expr)
