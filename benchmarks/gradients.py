@@ -139,7 +139,7 @@ CASES = {
         *(convolution(*layer, wrt) for layer in VGG16 for wrt in "xwb"),
         *(convolution(64, 56, 64, wrt) for wrt in "xwb"),
         *(convolution(256, 28, 256, wrt) for wrt in "xw"),
-        *(product(512, wrt) for wrt in "ab"),
+        *(product(size, wrt) for size in (512, 1024) for wrt in "ab"),
         pool("max", 112, 64, 3, 2),
         pool("average", 35, 192, 3, 1),
     )

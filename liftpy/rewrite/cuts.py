@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from liftpy.errors import InternalError
 from liftpy.ir.call import FunCall, fresh, substitute
@@ -96,6 +97,12 @@ def all_cut(form: Success) -> Success:
             depth += 1
             continue
         form = taken_further(form, (1,) * depth, lambda _, found=found: found)
+
+
+@lru_cache(maxsize=64)
+def cut_form(program: Program) -> Success:
+    """`all_cut` of a program's body, once for all families of forms."""
+    return all_cut(Success(program.body.body))
 
 
 def taken_further(form: Success, path: Path, strategy: Strategy) -> Success:

@@ -15,16 +15,15 @@ from liftpy.ir.types import ScalarType, scalars
 from liftpy.ir.walk import at
 from liftpy.rewrite.bank import USUAL, Bank
 from liftpy.rewrite.by_tiles import each_value
-from liftpy.rewrite.cuts import all_cut, is_unambiguous
+from liftpy.rewrite.cuts import all_cut, cut_form, is_unambiguous
 from liftpy.rewrite.narrowed import narrowed
 from liftpy.rewrite.partition import APART, AXES, Partition, cut_in_stages, direct, other_algorithms
 from liftpy.rewrite.stages import FUSED, STORED, WIDENED, Stage
 from liftpy.rewrite.strategies.axes import axes_apart
 from liftpy.rewrite.strategies.elementwise import folds_inward, recomputes
 from liftpy.rewrite.strategies.shapes import lets
-from liftpy.rewrite.strategies.widened import NAMED as OPERANDS
-from liftpy.rewrite.strategies.widened import operands_widened
-from liftpy.rewrite.strategy import Result, Success, at_path, attempt
+from liftpy.rewrite.strategies.widened import OPERANDS, operands_widened
+from liftpy.rewrite.strategy import Result, at_path, attempt
 
 MOST_STORED = 32
 """The most combinations of types; beyond it, a form stores one value in another type, or all."""
@@ -93,7 +92,7 @@ def by_axes(program: Program) -> tuple[Partition, ...]:
     as many steps as the program itself. As many of the other values as possible are fused with what
     reads them.
     """
-    form, count = each_value(all_cut(Success(program.body.body)), axes_apart)
+    form, count = each_value(cut_form(program), axes_apart)
     made = [*cut_in_stages(program, all_cut(form), finished)] if count else []
     changed = (one for one in made if one.steps)  # the others are the program as it is written
     once = [one for one in changed if not any(map(folds_again, one.stages))]
@@ -109,7 +108,7 @@ def in_f32(program: Program) -> tuple[Partition, ...]:
     A form that converts an operand at each reading stores at least the other one: with neither, it
     is the choice `sums` of a family.
     """
-    form, count = each_value(all_cut(Success(program.body.body)), operands_widened)
+    form, count = each_value(cut_form(program), operands_widened)
     made = [*cut_in_stages(program, all_cut(form))] if count else []
     stored = (one for one in made if any(stage.name in OPERANDS for stage in one.stages))
     found = [marked(one, (WIDENED, "f32")) for one in stored]

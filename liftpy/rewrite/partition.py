@@ -28,7 +28,7 @@ from liftpy.rewrite.cuts import (
     RESULT,
     Cut,
     after,
-    all_cut,
+    cut_form,
     cuts_of,
     taken_further,
     unshadowed,
@@ -43,7 +43,7 @@ from liftpy.rewrite.strategies.hybrid import PARTS
 from liftpy.rewrite.strategies.shapes import renamed
 from liftpy.rewrite.strategies.share import has_fold, has_fold_in
 from liftpy.rewrite.strategies.transformed import NAMED
-from liftpy.rewrite.strategies.widened import NAMED as OPERANDS
+from liftpy.rewrite.strategies.widened import OPERANDS
 from liftpy.rewrite.strategy import (
     Failure,
     Step,
@@ -114,7 +114,7 @@ def direct(program: Program) -> tuple[Partition, ...]:
             f"{program.name} has open sizes, but lowering needs numbers: {names}\n"
             f"  give numbers with lp.at_sizes(program, {{{given}}})"
         )
-    found = cut_in_stages(program, all_cut(Success(program.body.body)))
+    found = cut_in_stages(program, cut_form(program))
     return tuple(sorted(found, key=lambda made: len(made.stages)))
 
 
@@ -124,7 +124,7 @@ def other_algorithms(
 ) -> tuple[Partition, ...]:
     """The partitions of a program's forms by the F(m, r) of a bank; with `words`, only of these."""
     found: list[Partition] = []
-    forms = [*by_tiles(all_cut(Success(program.body.body)), bank, words)]
+    forms = [*by_tiles(cut_form(program), bank, words)]
     known = {stage.key for made in direct(program) for stage in made.stages} if forms else set()
     for word, derived in forms:
         given = points_in(derived.steps)

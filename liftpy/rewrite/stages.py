@@ -17,7 +17,7 @@ from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.small import SMALL, is_straight
 from liftpy.rewrite.strategies.shapes import lets, parameter
-from liftpy.rewrite.strategies.widened import NAMED as OPERANDS
+from liftpy.rewrite.strategies.widened import OPERANDS
 
 STORED, FUSED, HELD = "stored", "fused", "held"
 

@@ -43,7 +43,7 @@ from liftpy.rewrite.strategy import (
 STRIPS = (512, 256, 128, 64)
 """Numbers of products that f32 sums exactly, if neither the sum nor its rows are exact."""
 
-NAMED = ("left", "right")
+OPERANDS = ("left", "right")
 """The converted operands."""
 
 EXACT = choose(*map(sums_in_f32, STRIPS))
@@ -166,7 +166,7 @@ def before(call: FunCall, parts: Path, place: Path) -> Strategy:
 def conversions_named(expr: Expr) -> Result:
     """Name the converted arrays, in the order in which they are read; fails if one is inside."""
     found = [*widened(expr)]
-    if len(found) != len(NAMED) or any(not at(expr, path).free <= expr.free for path in found):
+    if len(found) != len(OPERANDS) or any(not at(expr, path).free <= expr.free for path in found):
         return Failure("operands_widened", "an operand is computed in a function")
-    parts = enumerate(zip(NAMED, found, strict=True))
+    parts = enumerate(zip(OPERANDS, found, strict=True))
     return seq(*(at_path((1,) * k, named_part(*part)) for k, part in parts))(expr)
