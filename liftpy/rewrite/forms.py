@@ -22,7 +22,7 @@ from liftpy.rewrite.stages import FUSED, STORED, WIDENED, Stage
 from liftpy.rewrite.strategies.axes import axes_apart
 from liftpy.rewrite.strategies.elementwise import folds_inward, recomputes
 from liftpy.rewrite.strategies.shapes import lets
-from liftpy.rewrite.strategies.widened import OPERANDS, operands_widened
+from liftpy.rewrite.strategies.widened import operands_widened
 from liftpy.rewrite.strategy import Result, at_path, attempt
 
 MOST_STORED = 32
@@ -105,14 +105,14 @@ def by_axes(program: Program) -> tuple[Partition, ...]:
 def in_f32(program: Program) -> tuple[Partition, ...]:
     """The forms that compute exact sums of small integers in f32, of operands stored in f32.
 
-    A form that converts an operand at each reading stores at least the other one: with neither, it
-    is the choice `sums` of a family.
+    At least one operand is stored: the form that stores neither is the choice `sums=f32` of a
+    family.
     """
     form, count = each_value(cut_form(program), operands_widened)
     made = [*cut_in_stages(program, all_cut(form))] if count else []
-    stored = (one for one in made if any(stage.name in OPERANDS for stage in one.stages))
-    found = [marked(one, (WIDENED, "f32")) for one in stored]
-    return tuple(sorted(found, key=lambda made: len(made.stages)))
+    found = (marked(one, (WIDENED, "f32")) for one in made)
+    stored = [one for one in found if any(stage.converts for stage in one.stages)]
+    return tuple(sorted(stored, key=lambda made: len(made.stages)))
 
 
 def marked(form: Partition, chosen: tuple[str, str]) -> Partition:

@@ -17,7 +17,7 @@ from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.small import SMALL, is_straight
 from liftpy.rewrite.strategies.shapes import lets, parameter
-from liftpy.rewrite.strategies.widened import OPERANDS
+from liftpy.rewrite.strategies.widened import is_widened
 
 STORED, FUSED, HELD = "stored", "fused", "held"
 
@@ -25,7 +25,7 @@ WINOGRAD = "winograd"
 """The choice of the results per tile; programs that compute directly do not have it."""
 
 WIDENED = "operands"
-"""The choice of the type to which operands of sums are converted; other programs do not have it."""
+"""The choice of the type to which operands of sums are converted; other forms do not have it."""
 
 MOST_ONCE = 1 << 24
 """The most operations of a stage of the prepare phase that only `plain` makes."""
@@ -74,8 +74,8 @@ class Stage:
     def only_plain(self) -> bool:
         """Whether the prepare phase makes the stage in at most `MOST_ONCE` operations.
 
-        Stages that convert the operands of sums are also made by `plain` only: programs with such
-        forms have as many others.
+        Stages that convert the operands of sums are also made by `plain` only: these forms come in
+        addition to all others of a program.
         """
         if self.prepared_copy or self.converts:
             return True
@@ -86,7 +86,7 @@ class Stage:
     @property
     def converts(self) -> bool:
         """Whether the stage converts an operand of sums to f32."""
-        return WIDENED in dict(self.within) and self.name in OPERANDS
+        return WIDENED in dict(self.within) and is_widened(self.program.body.body)
 
     @cached_property
     def is_direct(self) -> bool:

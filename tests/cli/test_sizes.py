@@ -127,7 +127,8 @@ def test_explain_gives_clashes_as_data(liftpy):
     said = liftpy("explain", "matmul/8x8x8", "--set", "kappa=3", "--set", "level=glb", "--json")
     assert said.code == 1
     (clash,) = json.loads(said.out)["clashes"]
-    assert clash["skeletons"] == ["direct(pad=fused, level=glb)"]
+    direct = "direct(pad=fused, level=glb"
+    assert clash["skeletons"] == [f"{direct})", f"{direct}, pack=outer)"]
     assert clash["given"] == {"kappa": 3}
     assert clash["nearest"] == {"kappa": [1, 2, 4]}
     (condition,) = clash["conditions"]

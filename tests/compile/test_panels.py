@@ -33,6 +33,11 @@ def batch(a: [3][12][7]f32, b: [3][7][10]f32) =
   zip(a, b) |> map((x, y) => x |> map(row => y |> transpose |> map(c =>
     zip(row, c) |> map(mul) |> reduce(add, 0))))
 """
+SQUARES = """
+def squares(a: [3][12][12]f32) =
+  zip(a, a) |> map((x, y) => x |> map(row => y |> transpose |> map(c =>
+    zip(row, c) |> map(mul) |> reduce(add, 0))))
+"""
 CONSTANT = COLUMNS.replace("columns", "constant").replace("b: ", "const b: ")
 NOT_COMMUTING = """
 fun later(x: f32, y: f32) = select(y == 0, x, y) laws associative, neutral 0
@@ -75,6 +80,7 @@ CASES: dict[str, tuple[Program, dict[str, int], Callable[..., np.ndarray]]] = {
         lambda a, b, d: np.maximum(a @ b.T + d, 0),
     ),
     "batch": (parse(BATCH), {"inner": 1, "both": 2}, lambda a, b: a @ b),
+    "squares": (parse(SQUARES), {"inner": 1, "both": 2}, lambda a: a @ a),
     "constant": (parse(CONSTANT), {"outer": 1}, lambda a, b: a @ b),
     "an order": (parse(NOT_COMMUTING), {"inner": 1, "both": 2}, last_of),
     "windows": (parse(WINDOWS), {"inner": 1}, convolved),
@@ -84,8 +90,11 @@ FORMS = {
     "glb": {"level": "glb", "kappa": 5, "sigma": 4, "v": 1},
     "wrg": {"level": "wrg", "kappa": 2, "sigma": 3, "v": 2},
 }
-OVERLAP = {"tail": "overlap", "kappa": 5, "sigma": 4, "v": 1}
-"""Blocks that do not divide 19 and 23."""
+OTHER = {
+    "prime": {"tail": "overlap", "kappa": 5, "sigma": 4, "v": 1},
+    "squares": {"kappa": 4, "sigma": 3, "v": 2},
+}
+"""Sizes for other lengths than 10 and 12: blocks of a prime length overlap."""
 
 
 def choices(program: Program) -> set[str]:
@@ -107,7 +116,7 @@ def test_the_choice_names_inputs_that_have_each_element_once(name: str) -> None:
 )
 def test_each_form_is_right(runtime: Device, name: str, word: str, form: str) -> None:
     program, added, reference = CASES[name]
-    sizes = FORMS[form] | (OVERLAP if name == "prime" else {})
+    sizes = FORMS[form] | OTHER.get(name, {})
     module = compiled(program, {"family": "direct", "pack": word, **sizes})
     arrays = distinct_integers(program)
     expected = reference(*(a.astype(np.float64) for a in arrays.values()))

@@ -61,7 +61,13 @@ def drawn(program: Program) -> dict[str, np.ndarray]:
 
 
 BLOCKS = {"result.family": "direct", "result.kappa": 16, "result.sigma": 3, "result.v": 8}
-WHOLE, STRIPS, CONSTANT = product(509), product(1024), product(61, "const")
+WHOLE, STRIPS, CONSTANT = product(509), product(600), product(61, "const")
+THREE = lp.parse(f"""
+    def three(right: [6][70]u8, e: [32]f32, d: [32]i32, left: [32][70]i8) =
+      right |> map(row => zip(d, e, left) |> map((z, f, c) =>
+        f32(zip(row, c) {TIMES.format("z")}) * f))
+""")
+"""A zip of three arrays, and parameters with the names that operands would have."""
 
 
 @pytest.mark.sampled(6)
@@ -78,12 +84,26 @@ WHOLE, STRIPS, CONSTANT = product(509), product(1024), product(61, "const")
     ids=lambda v: getattr(v, "name", v),
 )
 def test_products_are_exact(runtime, program, left):
-    """Whole sums, and sums of 1,024 products in strips."""
+    """Whole sums, and sums of 600 products in strips of 300."""
     settings = {"operands": "f32", "left": left, **BLOCKS}
     arrays = drawn(program)
     a, b, d = arrays.values()
     wanted = a.astype(np.int64) @ b.astype(np.int64).T + d
     np.testing.assert_array_equal(result(runtime, compiled(program, settings), arrays), wanted)
+
+
+@pytest.mark.parametrize("word", ["stored", "fused"])
+def test_an_operand_may_be_in_a_zip_of_three(runtime, word):
+    """The stages that convert are known by what they do, not by their names."""
+    forms = [form for form in in_f32(THREE) if ("stage1", word) in form.words]
+    assert [[s.converts for s in form.stages].count(True) for form in forms] == [
+        1 + (word == "stored")
+    ]
+    arrays = drawn(THREE)
+    sums = arrays["right"].astype(np.int64) @ arrays["left"].astype(np.int64).T + arrays["d"]
+    module = compiled(THREE, {"operands": "f32", "stage1": word, **BLOCKS})
+    wanted = sums.astype("f") * arrays["e"]
+    np.testing.assert_array_equal(result(runtime, module, arrays), wanted)
 
 
 @pytest.mark.sampled(4)

@@ -35,7 +35,7 @@ def vectorized(width: NatLike) -> Strategy:
 
 
 def arrays_unzipped(expr: Expr) -> Result:
-    """Take arrays of arrays that a map does not read out of its zip: lanes hold scalars."""
+    """Remove arrays that a map does not read from the elements of its zip: lanes hold scalars."""
     if not isinstance(expr, FunCall) or not isinstance(expr.fun, Map):
         return Success(expr)
     (element,) = expr.fun.f.params

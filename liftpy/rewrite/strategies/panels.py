@@ -1,4 +1,4 @@
-"""Panels: an operand of blocks, stored with the elements that a block reads in order adjacent.
+"""Panels: an operand stored so that each block reads adjacent elements.
 
 The operand of a map that is cut into groups of `size` is stored group by group, and the index
 within a group becomes the innermost dimension: `[M][k]` becomes `[M/size][k][size]`. So a block
@@ -20,8 +20,8 @@ from liftpy.ir.primitive import Get
 from liftpy.ir.walk import Path, children, top_down
 from liftpy.primitives import Cover, Map, Split, Zip
 from liftpy.rewrite.strategies.lower import copy_kernel
+from liftpy.rewrite.strategies.outward import component
 from liftpy.rewrite.strategies.shapes import (
-    array_read,
     body_of,
     is_input,
     is_view,
@@ -76,9 +76,8 @@ def packed(cut: Expr, copy: Strategy) -> Result:
 class Panels:
     """Which arrays are stored in panels, and the kernel that stores one.
 
-    A row of a panel of constants is copied by as many work-items as it has elements. Panels that
-    are stored in each run have rows that are copied by loops: with few elements for each work-item,
-    a CPU would spend most of the time on the work-items.
+    For constants, a work-item copies one element. In panels that are stored in each run, it copies
+    a row: with less work for each, a CPU would spend most of the time on scheduling work-items.
     """
 
     packs: Predicate
@@ -118,7 +117,7 @@ class Panels:
         return run
 
     def cuts_of_zipped(self, expr: Expr, size: NatLike) -> Iterator[tuple[int, Path]]:
-        """The parts of the zip that a map reads that are packed, and where elements are cut."""
+        """For each packed part of the zip that a map reads: its index, and the path of the cut."""
         source = expr.args[0] if isinstance(expr, FunCall) and isinstance(expr.fun, Map) else None
         if not isinstance(source, FunCall) or not isinstance(source.fun, Zip):
             return
@@ -128,11 +127,11 @@ class Panels:
         for which, array in enumerate(source.args):
             if self.packs(array):
                 for path, part in top_down(body):
-                    if is_cut(part, size) and array_read(laid_out(part), pair, source) == array:
+                    if is_cut(part, size) and component(laid_out(part), pair) == (which,):
                         yield which, path
 
     def pack_each(self, expr: Expr) -> Result:
-        """Store each element of an array that is cut into groups in panels; see `packed`."""
+        """Store the elements of an array, each of which is cut into groups, in panels."""
         moved, forward = inward(rank(body_of(expr).type) - 2)
         groups = seq(rule("map_copy"), at_path((1,), moved), rule("map_fission", {"g": forward}))
         stored = seq(rule("map_fission", {"g": (0,)}), at_path((0,), self.copy))

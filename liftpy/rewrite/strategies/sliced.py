@@ -54,8 +54,6 @@ from liftpy.rewrite.strategy import (
     where,
 )
 
-"""The two maps of a block: over the results of a row, and over the rows."""
-
 
 def in_sets(chunk: NatLike) -> Strategy:
     """Cut the reductions of an expression into sets of `chunk` elements of the innermost dimension.

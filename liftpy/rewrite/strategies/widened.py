@@ -23,11 +23,19 @@ from liftpy.ir.walk import Path, at, children, lambda_of, top_down
 from liftpy.primitives import Layout, Map
 from liftpy.rewrite.strategies.elementwise import is_variable
 from liftpy.rewrite.strategies.epilogue import tuples_fused
-from liftpy.rewrite.strategies.in_floats import sums_in_f32
+from liftpy.rewrite.strategies.in_floats import FLAT, sums_in_f32
 from liftpy.rewrite.strategies.inward import past
 from liftpy.rewrite.strategies.lower import nest_reductions
 from liftpy.rewrite.strategies.outward import component, rotated_right
-from liftpy.rewrite.strategies.shapes import body_of, is_padding, is_reduce, is_view, named_part
+from liftpy.rewrite.strategies.shapes import (
+    body_of,
+    is_padding,
+    is_reduce,
+    is_view,
+    named_part,
+    zipped,
+)
+from liftpy.rewrite.strategies.sliced import innermost_length
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -40,24 +48,35 @@ from liftpy.rewrite.strategy import (
     seq,
 )
 
-STRIPS = (512, 256, 128, 64)
-"""Numbers of products that f32 sums exactly, if neither the sum nor its rows are exact."""
+STRIPS = range(1024, 15, -1)
+"""Numbers of products that f32 may sum, the largest first, if neither a sum nor its rows are exact.
+
+No sum of more products of 8-bit integers is exact. In shorter strips, most of the work is in i32.
+"""
 
 OPERANDS = ("left", "right")
-"""The converted operands."""
+"""The names of converted operands: that of the outer map, and that of the inner one."""
 
-EXACT = choose(*map(sums_in_f32, STRIPS))
+
+def exact_sum(expr: Expr) -> Result:
+    """Compute a sum of integers in f32, in the longest strips that are exact."""
+    flat = FLAT(expr)
+    if isinstance(flat, Failure):
+        return flat
+    length = innermost_length(flat.expr)
+    strips = [m for m in STRIPS if length % m == 0] or [length]
+    return choose(*map(sums_in_f32, strips))(expr)
 
 
 def operands_widened(expr: Expr) -> Result:
-    """Compute the sum of integers in an expression in f32, of operands that lets convert.
+    """Compute the integer sum of an expression in f32, from operands that are converted in lets.
 
     Fails if there is no such sum, or if a conversion remains in a function.
     """
     found = [path for path, part in top_down(expr) if is_reduce(part) and part.type == I32]
     if len(found) != 1:
         return Failure("operands_widened", f"{len(found)} sums of integers are here, not one")
-    nested = seq(EXACT, normalize(rule("split_of_zip")), nest_reductions())
+    nested = seq(exact_sum, normalize(rule("split_of_zip")), nest_reductions())
     apart = seq(nested, conversions_apart)
     return seq(at_path(found[0], apart), conversions_outside, conversions_named)(expr)
 
@@ -139,14 +158,14 @@ def further(expr: Expr, path: Path) -> Success | None:
 
 
 def out_of_function(expr: Expr, path: Path) -> Strategy | None:
-    """Move an array made from a function's parameter out of the function; None if from no other."""
+    """Move an array out of the function from whose parameter it is made; None if there is none."""
     source = children(at(expr, path))[0]
     for depth in reversed(range(len(path))):
         place, call = path[:depth], at(expr, path[:depth])
         if not isinstance(call, FunCall) or path[depth] != len(call.args):
             continue
-        *_, element = parameters(call)
-        parts = component(source, element)
+        element = next(iter(parameters(call)[-1:]), None)
+        parts = None if element is None else component(source, element)
         if parts is not None:
             return at_path(place, before(call, parts, path[depth + 1 :]))
     return None
@@ -155,6 +174,8 @@ def out_of_function(expr: Expr, path: Path) -> Strategy | None:
 def before(call: FunCall, parts: Path, place: Path) -> Strategy:
     """Compute a component of the elements that a map or fold reads before it."""
     kind = "map" if isinstance(call.fun, Map) else "reduce"
+    if kind == "map" and len(zipped(call.args[0])) > len(OPERANDS):
+        return rule("map_of_zip_of_three")
     if not parts:
         return rule("map_fission" if kind == "map" else "reduce_map_fission", {"g": place})
     if len(parts) == 1:
@@ -164,7 +185,7 @@ def before(call: FunCall, parts: Path, place: Path) -> Strategy:
 
 
 def conversions_named(expr: Expr) -> Result:
-    """Name the converted arrays, in the order in which they are read; fails if one is inside."""
+    """Name the converted arrays, that of the outer map first; fails if one is in a function."""
     found = [*widened(expr)]
     if len(found) != len(OPERANDS) or any(not at(expr, path).free <= expr.free for path in found):
         return Failure("operands_widened", "an operand is computed in a function")

@@ -165,12 +165,8 @@ class Direct:
                 parted += [(*made, ("rows", "columns")) for made in parted]
             packed: list[Choices] = [((PACK, word),) for word in block.packs]
             if block.integers:
-                sums = ("i32", "f32")
-                more = [
-                    (*made, (SUMS, word))
-                    for made in more
-                    for word in sums[: 1 if PACK in dict(made) else 2]
-                ]
+                more = [(*made, (SUMS, word)) for made in more for word in ("i32", "f32")]
+                packed = [(*made, (SUMS, "i32")) for made in packed]
                 parted = [(*made, (SUMS, "i32")) for made in parted]
             words = {"pad": block.pads, "level": ("glb", "wrg")}
             own = {**{name: (word,) for name, word in block.words}, **block.tails}
