@@ -43,6 +43,7 @@ from liftpy.rewrite.strategy import (
     Success,
     at_path,
     choose,
+    fail,
     normalize,
     rule,
     seq,
@@ -56,6 +57,9 @@ No sum of more products of 8-bit integers is exact. In shorter strips, most of t
 
 OPERANDS = ("left", "right")
 """The names of converted operands: that of the outer map, and that of the inner one."""
+
+SIDES = ("first", "second")
+"""The components of a pair in the names of laws."""
 
 
 def exact_sum(expr: Expr) -> Result:
@@ -89,13 +93,13 @@ def conversions_apart(expr: Expr) -> Result:
     path, fold = found[-1], at(expr, found[-1])
     *_, element = parameters(fold)
     steps: list[Strategy] = []
-    for side, law in enumerate(("reduce_fission_first", "reduce_fission_second")):
+    for side, word in enumerate(SIDES):
         conversions = (p for p, e in top_down(body_of(fold)) if converts(e))
         read = (p for p in conversions if component(at(fold, (2, *p, 0)), element) == (side,))
         hint = next(read, None)
         if hint is None:
             return Failure("operands_widened", "an operand is not converted to f32")
-        steps.append(at_path(path, rule(law, {"g": hint})))
+        steps.append(at_path(path, rule(f"reduce_fission_{word}", {"g": hint})))
     return seq(*steps)(expr)
 
 
@@ -174,12 +178,14 @@ def out_of_function(expr: Expr, path: Path) -> Strategy | None:
 def before(call: FunCall, parts: Path, place: Path) -> Strategy:
     """Compute a component of the elements that a map or fold reads before it."""
     kind = "map" if isinstance(call.fun, Map) else "reduce"
-    if kind == "map" and len(zipped(call.args[0])) > len(OPERANDS):
+    if kind == "map" and len(zipped(call.args[0])) > len(SIDES):
         return rule("map_of_zip_of_three")
     if not parts:
         return rule("map_fission" if kind == "map" else "reduce_map_fission", {"g": place})
+    if parts[0] >= len(SIDES):
+        return fail("no law is about a fold of a zip of three arrays")
     if len(parts) == 1:
-        return rule(f"{kind}_fission_{('first', 'second')[parts[0]]}", {"g": place})
+        return rule(f"{kind}_fission_{SIDES[parts[0]]}", {"g": place})
     swapped = seq(at_path((0,), rule("zip_swap")), tuples_fused())
     return rotated_right if parts[0] == 0 else swapped
 
