@@ -18,6 +18,7 @@ from functools import lru_cache
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Param
 from liftpy.ir.nat import NatLike, var
+from liftpy.ir.primitive import Get
 from liftpy.ir.types import ScalarType
 from liftpy.ir.walk import Path, at, children, top_down
 from liftpy.primitives import Join, Layout, Map, Uncover, Zip
@@ -36,7 +37,6 @@ from liftpy.rewrite.strategies.lower import (
 from liftpy.rewrite.strategies.panels import Panels, of_constants, of_inputs
 from liftpy.rewrite.strategies.remember import remembered
 from liftpy.rewrite.strategies.shapes import (
-    array_read,
     body_of,
     is_folded,
     is_padding,
@@ -317,17 +317,16 @@ def packable(expr: Expr, block: Path, constants: frozenset[str]) -> tuple[str, .
     the inner map has no such inputs.
     """
     grouped = at_path(block, group_maps(is_folded, *BLOCK))(expr)
+    if isinstance(grouped, Failure):
+        return ()
+    inputs = of_inputs(constants)
 
-    def any_packed(side: str) -> bool:
-        if isinstance(grouped, Failure):
-            return False
-        for of, size in input_panels(constants, *BLOCK, side):
-            made = seq(of.zipped(size), of.whole(size))(grouped.expr)
-            return isinstance(made, Success) and bool(made.steps)
-        return False
+    def has_inputs(size: NatLike) -> bool:
+        made = seq(inputs.zipped(size), inputs.whole(size))(grouped.expr)
+        return isinstance(made, Success) and bool(made.steps)
 
-    inner, outer = any_packed(INNER), any_packed(OUTER)
-    return (*((INNER,) if inner else ()), *(((BOTH if inner else OUTER),) if outer else ()))
+    inner, outer = map(has_inputs, BLOCK)
+    return (*((INNER,) if inner else ()), *((BOTH if inner else OUTER,) if outer else ()))
 
 
 def block_of(expr: Expr) -> Path | None:
@@ -380,3 +379,15 @@ def parts_read(expr: Expr, y: Param, ys: Expr) -> Iterator[Expr]:
         return
     for child in children(expr):
         yield from parts_read(child, y, ys)
+
+
+def array_read(expr: Expr, y: Param, ys: Expr) -> Expr | None:
+    """The array of which an expression is an element (or component of one) through y, or None."""
+    if expr == y:
+        return ys
+    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Get):
+        return None
+    whole = array_read(expr.args[0], y, ys)
+    if isinstance(whole, FunCall) and isinstance(whole.fun, Zip):
+        return whole.args[expr.fun.index]
+    return whole

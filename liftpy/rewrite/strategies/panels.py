@@ -53,25 +53,6 @@ def inward(depth: int) -> tuple[Strategy, Path]:
     ), (0, 0)
 
 
-def packed(cut: Expr, copy: Strategy) -> Result:
-    """Store an array that is cut into groups in panels; the layouts that undo this are a view.
-
-    `[M][a]...[z]` becomes `[M/size][a]...[z][size]`. `copy` makes the kernel that stores them.
-    """
-    moved, forward = inward(rank(cut.type) - 2)
-    groups = seq(
-        rule("map_copy"),
-        at_path((1,), moved),
-        rule("map_fission", {"g": forward}),
-        at_path((0,), copy),
-    )
-    if isinstance(cut, FunCall) and isinstance(cut.fun, Split):
-        groups = at_path(
-            (0,), seq(rule("split_introduction", m=cut.fun.size), at_path((0,), groups))
-        )
-    return groups(cut)
-
-
 @dataclass(frozen=True)
 class Panels:
     """Which arrays are stored in panels, and the kernel that stores one.
@@ -97,8 +78,21 @@ class Panels:
         return run
 
     def pack(self, cut: Expr) -> Result:
-        """Store an array that is cut into groups."""
-        return packed(cut, self.copy)
+        """Store an array that is cut into groups; the layouts that undo this remain as a view.
+
+        `[M][a]...[z]` becomes `[M/size][a]...[z][size]`.
+        """
+        moved, forward = inward(rank(cut.type) - 2)
+        groups = seq(
+            rule("map_copy"),
+            at_path((1,), moved),
+            rule("map_fission", {"g": forward}),
+            at_path((0,), self.copy),
+        )
+        if isinstance(cut, FunCall) and isinstance(cut.fun, Split):
+            split = rule("split_introduction", m=cut.fun.size)
+            groups = at_path((0,), seq(split, at_path((0,), groups)))
+        return groups(cut)
 
     def zipped(self, size: NatLike) -> Strategy:
         """Pack arrays that a map reads element by element, and cuts into groups of `size`.

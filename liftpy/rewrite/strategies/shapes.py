@@ -11,7 +11,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.call import FunCall, fresh, substitute
 from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Function, Lambda
-from liftpy.ir.primitive import Get, Primitive
+from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import ArrayType, Type
 from liftpy.ir.walk import Path, at, children, every_part, lambda_of, replace_at
 from liftpy.primitives import (
@@ -300,18 +300,6 @@ def makes_array(expr: Expr) -> bool:
 def is_view(fun: Function) -> bool:
     """Whether a call only moves elements of its arguments."""
     return isinstance(fun, Primitive) and is_layout(fun)
-
-
-def array_read(expr: Expr, y: Param, ys: Expr) -> Expr | None:
-    """The array of which an expression is an element (or component of one) through y, or None."""
-    if expr == y:
-        return ys
-    if not isinstance(expr, FunCall) or not isinstance(expr.fun, Get):
-        return None
-    whole = array_read(expr.args[0], y, ys)
-    if isinstance(whole, FunCall) and isinstance(whole.fun, Zip):
-        return whole.args[expr.fun.index]
-    return whole
 
 
 def maker(expr: Expr, path: Path = ()) -> Path:
