@@ -5,7 +5,7 @@
 
 The claims R1 to R9 are those of C. S. Rohwedder (dissertation, Unicamp 2021) about pooling on
 DaVinci, which `pooling_counts.py` models. Here, each variant is a part of the space of a program:
-the candidates that have some settings. Images have 192 channels, which are innermost, in f32;
+the candidates with certain settings. Images have 192 channels, channels last, in f32;
 windows are 3 x 3, and nothing is padded.
 
 | variant | candidates |
@@ -18,9 +18,9 @@ windows are 3 x 3, and nothing is padded.
 | `col2im` | gradient: pass by pass: `planes`, `hold=no` |
 | `vadd` | gradient: each element of each window is added at its place: `reduceByIndex` |
 
-The mask is 1 at each maximum. A kernel of its own makes it from the image and the maxima. Its
+The mask is 1 at each maximum. A separate kernel computes it from the image and the maxima. Its
 settings are the same for all variants: those of the fastest candidate of a campaign with the direct
-maxima. So the variants differ only in how they make the maxima, which is as without a mask. No
+maxima. So the variants differ only in how they compute the maxima: as they do without a mask. No
 candidate reads a copy of the windows for the maxima and for the mask, as the source's do.
 
 A campaign with the default search finds the fastest candidate of each variant, in at most
@@ -188,7 +188,7 @@ def scattered(layer: Pooling) -> lp.Program:
 
 
 def of_maxima(settings: Settings) -> Settings:
-    """The settings of maxima as those of the first stages of a program with a mask.
+    """Translate settings of the maxima to the first stages of the program with a mask.
 
     A stored array of rows is a stage of its own; the last stage of the maxima is then the second.
     """
