@@ -33,14 +33,13 @@ import pytest
 from liftpy.constraints.collect import ALONE, Around, collect
 from liftpy.constraints.device import Device
 from liftpy.constraints.system import ConstraintSystem
-from liftpy.errors import LiftError
 from liftpy.explore.measure.bench import Bench
 from liftpy.explore.measure.building import KernelBuilder
 from liftpy.explore.measure.compiling import Compiler
 from liftpy.explore.measure.measurer import BENCH, BUILDING, COMPILING
-from liftpy.explore.measure.messages import Ready, Unfit
 from liftpy.explore.measure.process import Process
 from liftpy.explore.measure.reference import Reference
+from liftpy.explore.measure.serving import Serving
 from liftpy.explore.space.space import Space
 from liftpy.ir.program import Program
 from liftpy.language.text.program import show
@@ -156,8 +155,7 @@ class Here:
     alive = True
 
     def __init__(self, module: str) -> None:
-        self._make = MAKES[module]
-        self._worker: Any = None
+        self._serving = Serving(MAKES[module], self._say)
         self._told: deque[bytes] = deque()
         self._said: deque[bytes] = deque()
 
@@ -168,26 +166,14 @@ class Here:
     def receive(self, seconds: float) -> Any:
         """The next message; `seconds` bounds it where there is a process to be ended."""
         while not self._said:
-            self._answer(pickle.loads(self._told.popleft()))  # noqa: S301  our own
+            told = pickle.loads(self._told.popleft())  # noqa: S301  our own
+            self._say(self._serving.reply(told))
         return pickle.loads(self._said.popleft())  # noqa: S301  our own
-
-    def _answer(self, message: Any) -> None:
-        if self._worker is not None:
-            self._say(self._worker.answer(message))
-            return
-        try:
-            self._worker = self._make(message, self._say)
-        except LiftError as refusal:
-            self._say(Unfit(str(refusal)))
-        else:
-            self._say(Ready(""))
 
     def _say(self, message: Any) -> None:
         self._said.append(pickle.dumps(message))
 
     def kill(self) -> str:
         """Gives the device memory back."""
-        if isinstance(self._worker, Bench | KernelBuilder):
-            self._worker.session.close()
-        self._worker = None
+        self._serving.close()
         return ""

@@ -5,10 +5,16 @@ import time
 from liftpy.explore.measure.serving import serve
 
 
-def forever(_request):
-    while True:
-        time.sleep(1)
+class Hanging:
+    """It keeps the first request."""
+
+    def answer(self, _request):
+        while True:
+            time.sleep(1)
+
+    def close(self):
+        """It has nothing to give back."""
 
 
 def work():
-    serve(lambda _setup, _tell: forever)
+    serve(lambda _setup, _tell: Hanging())

@@ -103,4 +103,4 @@ def command(candidates, fifo):
 
 
 def main(chosen, fifo):
-    serve(lambda setup, _: Misbehaving(setup, chosen, fifo).answer)
+    serve(lambda setup, _: Misbehaving(setup, chosen, fifo))

@@ -8,6 +8,7 @@ import sys
 import threading
 from dataclasses import replace
 
+import psutil
 import pytest
 
 import liftpy
@@ -18,7 +19,7 @@ from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.measurer import BENCH
 from liftpy.explore.measure.messages import Measure, Ready, Setup
 from liftpy.explore.measure.outcome import Crashed, Defect, TimedOut
-from liftpy.explore.measure.process import STARTS, Worker
+from liftpy.explore.measure.process import STARTS, IdleProcesses, Worker
 from liftpy.explore.measure.serving import first_to_go
 from liftpy.opencl.kernel import MemoryFigures, Module
 from tests.processes import SECONDS, started, until
@@ -260,6 +261,50 @@ def test_a_process_that_the_system_does_not_end_is_left_behind_and_said(
         if (tracer := tmp_path / "tracer").exists():
             os.kill(int(tracer.read_text()), signal.SIGKILL)
     until(lambda: process.returncode == -signal.SIGKILL)
+
+
+COUNTS = f"""
+import os, pickle, sys
+from multiprocessing.connection import Connection
+READY = {pickle.dumps(Ready())!r}
+c = Connection(int(sys.argv[1]))
+while True:
+    told = c.recv_bytes()
+    c.send_bytes(READY if b"Setup" in told else pickle.dumps(os.getpid()))
+"""
+
+
+def test_a_process_that_waits_is_left_to_the_next_campaign(tmp_path):
+    file = tmp_path / "worker.py"
+    file.write_text(COUNTS)
+    command = [sys.executable, str(file)]
+    with IdleProcesses() as idle:
+        first = Worker("measures candidates", BENCH, SETUP, command, idle=idle)
+        own = ask(first)
+        first.leave()
+        next_one = Worker("measures candidates", BENCH, SETUP, command, idle=idle)
+        beside = Worker("measures candidates", BENCH, SETUP, command, idle=idle)
+        assert ask(next_one) == own
+        assert ask(beside) != own
+        next_one.leave()
+        beside.kill()  # of a campaign that ended abruptly
+        os.kill(own, signal.SIGKILL)
+        until(lambda: not psutil.pid_exists(own) or psutil.Process(own).status() == "zombie")
+        last = Worker("measures candidates", BENCH, SETUP, command, idle=idle)
+        left = ask(last)
+        assert left != own
+        last.leave()
+    until(lambda: not psutil.pid_exists(left))
+
+
+def test_one_that_has_not_answered_is_not_left(misbehaving):
+    worker = misbehaving("greet(); time.sleep(600)")
+    with IdleProcesses() as idle:
+        worker.idle = idle
+        process = worker.begin()
+        worker.leave()
+        assert not process.alive
+        assert idle.take(worker.command) is None
 
 
 def test_a_device_that_is_gone_is_said():

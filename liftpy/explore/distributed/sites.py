@@ -13,6 +13,7 @@ from liftpy.explore.campaign.rows import Identity
 from liftpy.explore.distributed.workers import Workers
 from liftpy.explore.measure.modelling import ModelExecutor
 from liftpy.explore.measure.pool import Executor, LocalExecutor
+from liftpy.explore.measure.process import IdleProcesses
 from liftpy.explore.optional import needing
 from liftpy.opencl.devices import find_device
 
@@ -40,10 +41,12 @@ def site_of(
     board: Remote | None = None,
     *,
     modelled: bool = False,
+    idle: IdleProcesses | None = None,
 ) -> AbstractContextManager[Executor]:
     """The executor of a campaign, which waits for workers for at most `seconds`.
 
-    `begun` is the identity of the campaign that is resumed.
+    `begun` is the identity of the campaign that is resumed. `idle` has worker processes of earlier
+    campaigns on this machine.
     """
     if modelled:
         if board is not None or workers is not None:
@@ -62,7 +65,8 @@ def site_of(
     if workers is None:
         target = device if isinstance(device, Device) else find_device(device)
         check_attached(target)
-        return nullcontext(LocalExecutor(target, None if begun is None else setting(begun, "lag")))
+        lag = None if begun is None else setting(begun, "lag")
+        return nullcontext(LocalExecutor(target, lag, idle))
     known = None if begun is None else (Device.from_json(begun.device), begun.devices)
     return connect(replace(workers, patience=min(workers.patience, seconds)), known)
 

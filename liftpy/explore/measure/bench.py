@@ -63,6 +63,10 @@ class Bench:
             case _:
                 raise InternalError(f"a bench was asked for {request!r}")
 
+    def close(self) -> None:
+        """Frees the memory of the device."""
+        self.session.close()
+
     def measure(self, request: Measure) -> Doubtful | Outcome:
         """The outcome of measuring a module."""
         deadline = time.monotonic() + request.seconds
@@ -133,4 +137,4 @@ class Bench:
 
 def work() -> None:
     """Runs the bench in this process."""
-    serve(lambda setup, tell: Bench(setup, tell).answer)
+    serve(Bench)

@@ -29,7 +29,11 @@ class KernelBuilder:
         except LiftError as refusal:
             return Refused(str(refusal))
 
+    def close(self) -> None:
+        """Closes the session."""
+        self.session.close()
+
 
 def work() -> None:
     """Runs the builder in this process."""
-    serve(lambda setup, tell: KernelBuilder(setup, tell).answer)
+    serve(KernelBuilder)

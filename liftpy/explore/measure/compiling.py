@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Callable
 from dataclasses import replace
 
 from liftpy.errors import InternalError, LiftError, a_few
@@ -62,6 +61,9 @@ class Compiler:
             case _:
                 raise InternalError(f"a compiler was asked for {request!r}")
 
+    def close(self) -> None:
+        """Does nothing: it holds only memory of this process."""
+
     def compile(self, request: Compile) -> Compiled | Outcome:
         """The kernels of a candidate, or why there are none."""
         skeleton = self.skeleton(request.skeleton)
@@ -114,12 +116,12 @@ class Compiler:
         return replace(doubtful.measured, error=error.largest, rms=error.rms)
 
 
-def started(setup: Setup, _: Tell) -> Callable[[Request], Answer]:
-    """The function that answers requests. Its first objects stay alive: no need to scan them."""
+def started(setup: Setup, _: Tell) -> Compiler:
+    """The compiler of a campaign. Its first objects stay alive: no need to scan them."""
     compiler = Compiler(setup)
     gc.collect()
     gc.freeze()
-    return compiler.answer
+    return compiler
 
 
 def work() -> None:

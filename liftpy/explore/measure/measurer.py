@@ -31,7 +31,7 @@ from liftpy.explore.measure.messages import (
     Stored,
 )
 from liftpy.explore.measure.outcome import Crashed, Outcome, TimedOut, WrongResult
-from liftpy.explore.measure.process import NEVER, Worker
+from liftpy.explore.measure.process import NEVER, IdleProcesses, Worker
 from liftpy.explore.space.candidate import Candidate
 
 COMPILING = "liftpy.explore.measure.compiling"
@@ -99,8 +99,9 @@ class Measurer:
 
     `limits` bounds the seconds to compile, build, check and time one candidate; a number is the
     limit of a candidate in a campaign without a deadline. `ceiling` is the memory that the bench
-    may hold, in bytes. With `ahead`, a third worker builds, so that one thread can prepare a
-    candidate while another measures one. Use it in a `with`.
+    may hold, in bytes. `idle` has processes of earlier campaigns. With `ahead`, a third worker
+    builds, so that one thread can prepare a candidate while another measures one. Use it in a
+    `with`.
     """
 
     def __init__(
@@ -112,14 +113,17 @@ class Measurer:
         ahead: bool = False,
         compiling: Sequence[str] | None = None,
         benching: Sequence[str] | None = None,
+        idle: IdleProcesses | None = None,
     ) -> None:
         self.limits = limits if isinstance(limits, Limits) else Limits(limits)
         end = self.limits.deadline
-        self.compiler = Worker("compiles candidates", COMPILING, setup, compiling, deadline=end)
-        self.bench = Worker(
-            "measures candidates", BENCH, setup, benching, ceiling=ceiling, deadline=end
+        self.compiler = Worker(
+            "compiles candidates", COMPILING, setup, compiling, deadline=end, idle=idle
         )
-        builder = Worker("builds candidates", BUILDING, setup, deadline=end)
+        self.bench = Worker(
+            "measures candidates", BENCH, setup, benching, ceiling=ceiling, deadline=end, idle=idle
+        )
+        builder = Worker("builds candidates", BUILDING, setup, deadline=end, idle=idle)
         self.builder = builder if ahead else None
 
     def __enter__(self) -> Self:
@@ -140,6 +144,11 @@ class Measurer:
         builder = self.builder
         if builder is not None:
             builder.kill()
+
+    def leave(self) -> None:
+        """Leaves the workers to the next campaign; none is busy."""
+        for worker in filter(None, (self.compiler, self.bench, self.builder)):
+            worker.leave()
 
     def start(self) -> None:
         """Starts the missing workers; waits for a thread that prepares a candidate.

@@ -18,6 +18,7 @@ from liftpy.constraints.device import Device
 from liftpy.explore.measure.measurer import Limits, Measurer, Prepared
 from liftpy.explore.measure.messages import Compiled, Setup
 from liftpy.explore.measure.outcome import Outcome
+from liftpy.explore.measure.process import IdleProcesses
 from liftpy.explore.space.candidate import Candidate
 
 KILLS = 0.1
@@ -116,11 +117,13 @@ def builds_ahead(device: Device) -> bool:
 class LocalExecutor:
     """One device of this machine.
 
-    `begun` is the lag of the campaign that is resumed, if any.
+    `begun` is the lag of the campaign that is resumed, if any. `idle` has the processes that
+    earlier campaigns left, and gets those of this one.
     """
 
     limits: Device
     begun: int | None = None
+    idle: IdleProcesses | None = None
     bounds: bool = True
     measures: bool = True
 
@@ -138,7 +141,7 @@ class LocalExecutor:
 
     def pool(self, setup: Setup, limits: Limits, notes: Notes) -> LocalPool:
         """A pool that measures one candidate after another."""
-        return LocalPool(setup, limits, notes, self.lag)
+        return LocalPool(setup, limits, notes, self.lag, self.idle)
 
 
 class LocalPool:
@@ -151,11 +154,18 @@ class LocalPool:
 
     shares_fate = True
 
-    def __init__(self, setup: Setup, limits: Limits, notes: Notes, lag: int) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        limits: Limits,
+        notes: Notes,
+        lag: int,
+        idle: IdleProcesses | None = None,
+    ) -> None:
         self._device = setup.device
         self._notes = notes
         self._ahead = lag > 1 and builds_ahead(setup.device)
-        self._measurer = Measurer(setup, limits, ahead=self._ahead)
+        self._measurer = Measurer(setup, limits, ahead=self._ahead, idle=idle)
         self._waiting: deque[Candidate] = deque()
         self._suspects: set[str] = set()
         self._begun: dict[str, Future[Prepared | Outcome]] = {}
@@ -172,6 +182,8 @@ class LocalPool:
         trace: TracebackType | None,
     ) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
+        if kind is None and not self._under_way:
+            self._measurer.leave()
         self._measurer.kill()
         while left := self._under_way.copy():
             wait(left, timeout=KILLS)

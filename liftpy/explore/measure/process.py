@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 
@@ -59,6 +59,38 @@ START = "liftpy.explore.measure.starting"
 """The module that starts the code of a worker."""
 
 
+class IdleProcesses:
+    """Worker processes between two campaigns of one process, which saves their start.
+
+    Use it in a `with`, at whose end they are killed.
+    """
+
+    def __init__(self) -> None:
+        self._idle: dict[tuple[str, ...], list[Process]] = {}
+
+    def take(self, command: Sequence[str]) -> Process | None:
+        """A process with this command that is alive, if there is one."""
+        waiting = self._idle.get((*command,), [])
+        while waiting:
+            process = waiting.pop()
+            if process.alive:
+                return process
+            process.kill()
+        return None
+
+    def put(self, command: Sequence[str], process: Process) -> None:
+        """Keeps a process that waits for requests."""
+        self._idle.setdefault((*command,), []).append(process)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for waiting in self._idle.values():
+            while waiting:
+                waiting.pop().kill()
+
+
 class Worker:
     """A worker that is started when first needed, and again after each loss.
 
@@ -66,6 +98,7 @@ class Worker:
     else. `ceiling` bounds its resident memory, in bytes. (A limit of the operating system on its
     address space would count memory that a runtime maps and never touches, and a process that
     exceeds it can fail in any way.) At `deadline` the worker is killed, and TimeUp is raised.
+    `idle` has processes of earlier campaigns, and gets this one by `leave`.
     """
 
     def __init__(
@@ -77,8 +110,10 @@ class Worker:
         *,
         ceiling: int | None = None,
         deadline: Deadline = NEVER,
+        idle: IdleProcesses | None = None,
     ) -> None:
         self.does = does
+        self.idle = idle
         self.setup = setup
         self.command = command or (sys.executable, "-m", START, module)
         self.ceiling = ceiling
@@ -102,6 +137,14 @@ class Worker:
                 "may hold memory and the device, and disturb times"
             )
 
+    def leave(self) -> None:
+        """Leaves the process to the next campaign if it waits for requests, or kills it."""
+        if self.idle is not None and self._ready and self._process is not None:
+            self.idle.put(self.command, self._process)
+            self._process, self._ready = None, False
+        else:
+            self.kill()
+
     def begin(self) -> Process:
         """The process, started if none is alive; `start` waits until it is ready.
 
@@ -115,8 +158,10 @@ class Worker:
         if process is not None and process.alive:
             return process
         self.kill()
-        ceiling = self.ceiling or int(SHARE * available())
-        process = self._process = Process(self.command, ceiling)
+        process = None if self.idle is None else self.idle.take(self.command)
+        if process is None:
+            process = Process(self.command, self.ceiling or int(SHARE * available()))
+        self._process = process
         self.started += 1
         process.send(self.setup)
         return process

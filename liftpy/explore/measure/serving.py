@@ -3,11 +3,13 @@
     python -m liftpy.explore.measure.starting MODULE FD    FD: a socket to the parent process
 
 The worker receives a `Setup` and replies that it is `Ready`; then it answers requests, one after
-another. It exits when its parent does, even while a kernel hangs.
+another. Another `Setup` lets it work for another campaign, without starting again. It exits when
+its parent does, even while a kernel hangs.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
 import sys
@@ -15,31 +17,74 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from liftpy.errors import LiftError
+from liftpy.errors import InternalError, LiftError
 from liftpy.explore.measure.messages import Answer, Ready, Request, Setup, Unfit, WorkerPhase
 
 Tell: TypeAlias = Callable[[WorkerPhase], None]
 
 
-def serve(make: Callable[[Setup, Tell], Callable[[Request], Answer]]) -> None:
-    """Answers requests with the function that `make` returns, until the connection closes.
+class Server(Protocol):
+    """What a worker does for a campaign."""
 
-    The function may announce the phases of an answer to the parent process.
+    def answer(self, request: Request, /) -> Answer:
+        """The answer to a request."""
+        ...
+
+    def close(self) -> None:
+        """Gives back what it holds, such as memory of a device."""
+        ...
+
+
+class Serving:
+    """The answers of a worker to its messages: each `Setup` makes a server, which gets requests.
+
+    `make` returns the server of a campaign, which may tell the parent process the phases of an
+    answer. `note` is for the user.
     """
+
+    def __init__(self, make: Callable[[Setup, Tell], Server], tell: Tell, note: str = "") -> None:
+        self._make = make
+        self._tell = tell
+        self._note = note
+        self._server: Server | None = None
+
+    def reply(self, message: Setup | Request) -> Answer | Ready | Unfit:
+        """The answer to a message."""
+        if not isinstance(message, Setup):
+            if self._server is None:
+                raise InternalError(f"a worker without a campaign was asked for {message!r}")
+            return self._server.answer(message)
+        if self._server is not None:
+            self.close()
+            gc.unfreeze()  # what a server holds may be in cycles, and large
+            gc.collect()
+        try:
+            self._server = self._make(message, self._tell)
+        except LiftError as refusal:
+            return Unfit(str(refusal))
+        return Ready(self._note)
+
+    def close(self) -> None:
+        """Closes the server of the present campaign."""
+        if self._server is not None:
+            self._server.close()
+        self._server = None
+
+
+def serve(make: Callable[[Setup, Tell], Server]) -> None:
+    """Answers messages as `Serving` does, until the connection closes."""
     connection = Connection(int(sys.argv[-1]))
     note = first_to_go()
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, inbox), daemon=True).start()
-    try:
-        answer = make(inbox.get(), connection.send)
-    except LiftError as refusal:
-        connection.send(Unfit(str(refusal)))
-        return
-    connection.send(Ready(note))
+    serving = Serving(make, connection.send, note)
     while True:
-        connection.send(answer(inbox.get()))
+        reply = serving.reply(inbox.get())
+        connection.send(reply)
+        if isinstance(reply, Unfit):
+            return
 
 
 def _listen(connection: Connection, inbox: queue.SimpleQueue[Any]) -> None:
