@@ -39,9 +39,9 @@ import numpy as np
 import liftpy as lp
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.choosing import Choice, chosen
-from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import space_of
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.slicing_cost import slicing
 from liftpy.traffic.time import modelled

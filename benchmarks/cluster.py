@@ -26,7 +26,7 @@ from liftpy.explore.distributed import board
 from liftpy.explore.distributed import pool as cluster_pool
 from liftpy.explore.distributed.sites import connect
 from liftpy.explore.distributed.workers import Workers
-from liftpy.explore.exploring import explore, space_of
+from liftpy.explore.exploring import explore
 from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.measure.inputs import Inputs
@@ -35,6 +35,7 @@ from liftpy.explore.measure.measurer import Limits
 from liftpy.explore.measure.messages import Compile, Compiled, Measure, Setup
 from liftpy.explore.measure.outcome import Measured
 from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.spaces import space_of
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import compile_candidate
 from liftpy.workloads import Convolution, convolution

@@ -49,11 +49,11 @@ from peers.process import Remote
 from turns import timed_alternately, turn
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.explore.exploring import whole_space
 from liftpy.explore.search import SEARCHES, Trial, named
 from liftpy.explore.space.member import Drawing, everything
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.survey import orders_and_layouts, unpruned
+from liftpy.explore.spaces import whole_space
 from liftpy.ir.program import Program
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session

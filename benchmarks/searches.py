@@ -21,8 +21,8 @@ from pathlib import Path
 import liftpy as lp
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.offline import OfflineSearch, search_offline
-from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES
+from liftpy.explore.spaces import space_of
 from liftpy.workloads import Convolution, convolution
 
 PROGRAM = convolution(Convolution(16, 28, 28, 16, (3, 3), padding=(1, 1, 1, 1)), "layer")

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from liftpy.errors import BuildFailed, DeviceRefused
-from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named
 from liftpy.explore.space.member import everything
+from liftpy.explore.spaces import space_of
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.loaded import Loaded

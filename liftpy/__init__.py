@@ -28,9 +28,9 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
     from liftpy.explore.campaign.energy import with_energy
     from liftpy.explore.choosing import choose
     from liftpy.explore.exploring import explore
-    from liftpy.explore.exploring import space_of as space
     from liftpy.explore.space.space import Space
     from liftpy.explore.space.version import VERSION as __version__
+    from liftpy.explore.spaces import space_of as space
     from liftpy.gradient.program import gradient
     from liftpy.ir.expr import Expr
     from liftpy.ir.function import UserFun
@@ -273,7 +273,7 @@ _HOMES = {
     "prove": "liftpy.semantics.proof_recording:certify",
     "rules": "liftpy.rewrite.rules:RULES",
     "show": "liftpy.semantics.sizes:show",
-    "space": "liftpy.explore.exploring:space_of",
+    "space": "liftpy.explore.spaces:space_of",
     "torch_backend": "liftpy.pytorch.backend:torch_backend",
     "torch_function": "liftpy.pytorch.function:torch_function",
     "torch_module": "liftpy.pytorch.module:torch_module",

@@ -31,9 +31,9 @@ from liftpy.errors import UnknownName, Unsatisfiable
 from liftpy.explore import exploring
 from liftpy.explore.campaign.campaign import Campaign, nothing_measured
 from liftpy.explore.campaign.identity import identity_of
-from liftpy.explore.exploring import space_of
 from liftpy.explore.report import wording
 from liftpy.explore.space.settings import Fixed
+from liftpy.explore.spaces import space_of
 
 
 def register(app: typer.Typer) -> None:

@@ -26,11 +26,11 @@ from liftpy.cli.screen import show as show_table
 from liftpy.cli.spaces import device_or_default, note_unbound
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
-from liftpy.explore.exploring import space_of
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.precision import other_meaning
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import space_of
 from liftpy.ir.expr import Expr
 from liftpy.ir.open_sizes import size_ranges
 from liftpy.ir.program import Program

@@ -10,11 +10,11 @@ from liftpy.cli.pulse import pulse
 from liftpy.cli.screen import note
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.explore.campaign.forms import DERIVING
-from liftpy.explore.exploring import space_of
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import space_of
 from liftpy.ir.program import Program
 from liftpy.opencl.devices import devices, find_device
 

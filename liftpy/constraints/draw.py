@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import log, prod
 from typing import Any, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -28,6 +28,7 @@ from liftpy.rewrite.skeleton import Parameter
 Sampler = Literal["uniform", "incremental"]
 
 Preference: TypeAlias = Callable[[str, Sequence[int]], Sequence[int]]
+"""From a size's name and its values to those of them that may be tried, in their order."""
 
 NODE_LIMIT = 2_000_000  # classes of partial assignments, which take some gigabytes
 TRIES = 200  # repeated points in a row after which `incremental` gives up
@@ -156,6 +157,21 @@ class Completer:
                 return point
         self.dead.add(key)
         return None
+
+
+def nearest_first(wanted: Mapping[str, int]) -> Preference:
+    """The preference for the values nearest to those wanted, by their ratio.
+
+    >>> nearest_first({"tile": 6})("tile", [1, 4, 8, 16])
+    [8, 4, 16, 1]
+    """
+
+    def preference(name: str, values: Sequence[int]) -> Sequence[int]:
+        if name not in wanted:
+            return values
+        return sorted(values, key=lambda v: abs(log(max(v, 1) / max(wanted[name], 1))))
+
+    return preference
 
 
 def search(system: ConstraintSystem, effort: int | None = None) -> tuple[Assignment | None, bool]:

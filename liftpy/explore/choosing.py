@@ -13,11 +13,11 @@ from typing import Any
 from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import Hardware
 from liftpy.errors import Unsatisfiable
-from liftpy.explore.exploring import space_of
 from liftpy.explore.search.modelled_choice import Chooser, Model
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.settings import Fixed
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import space_of
 from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.pipeline import collection_paused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,10 +15,8 @@ from liftpy.constraints.draw import Sampler
 from liftpy.deadline import Deadline
 from liftpy.errors import (
     ArgumentRefused,
-    ConstraintRefused,
     NothingMeasured,
     TimeUp,
-    UnknownName,
     Unsatisfiable,
 )
 from liftpy.explore import search as searches
@@ -42,28 +40,21 @@ from liftpy.explore.measure.measurer import Limits
 from liftpy.explore.measure.messages import Setup
 from liftpy.explore.measure.outcome import Outcome
 from liftpy.explore.measure.pool import LocalPool
+from liftpy.explore.measure.process import IdleProcesses
+from liftpy.explore.one_candidate import exact_candidate
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.given_points import (
-    are_listed,
     bank_asked,
-    bank_in,
     proofs_for,
-    with_points,
-    with_points_used,
 )
 from liftpy.explore.space.plainest import PLAIN, begun_with, each_once, plainest
 from liftpy.explore.space.precision import within_error
 from liftpy.explore.space.settings import Fixed, Settings
 from liftpy.explore.space.space import Space
-from liftpy.explore.space.units import families_for, families_in, images_suit
+from liftpy.explore.spaces import space_of, whole_space
 from liftpy.ir.program import Program
 from liftpy.language.entry import entry
-from liftpy.opencl.devices import find_device
-from liftpy.pipeline import collection_paused, compile_candidate
-from liftpy.rewrite.bank import Bank
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import Partition
-from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.sizes import closed
 from liftpy.semantics.storage import StorageLike, with_storage
 
@@ -73,128 +64,6 @@ CANDIDATE_LIMIT = 60.0
 
 DIRECT_FIRST = 3
 """How many direct candidates follow the first before forms by other algorithms are lowered."""
-
-
-@entry("lp.space")
-def space_of(  # noqa: PLR0913  one argument per setting
-    program: Program,
-    device: Device | str | None = None,
-    *,
-    families: Sequence[str] | None = None,
-    memory_limit: int | None = None,
-    max_error: float | None = None,
-    winograd_points: str | Sequence[str] | Bank = (),
-    sizes: Mapping[str, int] | None = None,
-    where: Sequence[str] = (),
-    fixed: Fixed | None = None,
-    settings: Settings | None = None,
-    storage: StorageLike | None = None,
-) -> Space:
-    """The space of a program on a device (a `Device`, or an argument of `find_device`).
-
-    >>> squares = lp.parse("def squares(xs: [64]f32) = xs |> map(x => x * x)")
-    >>> space = lp.space(squares, "profile:mali-g72", families=["tiled"], where=["tile0 <= 8"])
-    >>> space.count()
-    96
-
-    `families` restricts the families, `memory_limit` the peak of candidates, in bytes. Forms by
-    F(m, r), and with narrower storage, are left out if their error bound, relative to the largest
-    possible result, exceeds `max_error`; `winograd_points` are the points of F(m, r): `"bound"`
-    (the default), `"measured"`, or lists such as `"0,1,-1,1/2,-1/2"`, each for every F(m, r) with
-    as many (docs/commands.md). `sizes` gives numbers for open sizes. `where` has conditions on
-    sizes, such as `"kappa*sigma <= 64"`; `fixed` has settings with their allowed value or values:
-    `{"pad": "copy", "kappa": [8, 16]}`. Families that `settings` name are in the space, even if
-    they do not suit the device, and so are forms with the points that they name, and reads through
-    images if they name `images`. `storage` has types in which values may be stored
-    (`lp.with_storage`). Raises TypeRefused for a program without kernels, TransformRefused for
-    points that make no F(m, r).
-    """
-    program = closed(with_storage(program, storage or {}), sizes)
-    target = device if isinstance(device, Device) else find_device(device)
-    if isinstance(families, str):  # one family: do not iterate over its letters
-        families = (families,)
-    chosen = {**(settings or {}), **(fixed or {})}
-    if isinstance(winograd_points, Bank):
-        bank = winograd_points
-    else:
-        bank = bank_asked(winograd_points) if winograd_points else bank_in(chosen)
-    derive = partial(
-        whole_space,
-        program,
-        target,
-        memory_limit=memory_limit,
-        max_error=max_error,
-        fixed=None if where else fixed,  # a condition may name a size of any skeleton
-        made=with_points(partitions, bank),
-        images=images_suit(target, chosen),
-    )
-    if bank.points and not isinstance(winograd_points, Bank) and are_listed(winograd_points):
-        derive = partial(with_points_used, derive, bank)
-    if families:
-        space = _of_families(derive, families, where, fixed or {})
-        if space is not None:
-            return space
-    named = (*(families or ()), *families_in(chosen))
-    space = derive(families=families_for(target, named)).asking(where, fixed or {})
-    if families is None:
-        return space
-    if not families:
-        known = dict.fromkeys(member.family for member in space.every)
-        raise ConstraintRefused(
-            f"families is empty: give at least one of {', '.join(known)}, or None for all"
-        )
-    return space.of_families(families)
-
-
-def _of_families(
-    derive: Callable[..., Space], families: Sequence[str], where: Sequence[str], fixed: Fixed
-) -> Space | None:
-    """The space of some families, derived without the others.
-
-    None if a family makes no stage, or if a request is refused. The whole space is derived then,
-    since a refusal lists what exists, and a condition may name a size of another family.
-    """
-    space = derive(families=tuple(name for name in FAMILIES if name in families))
-    if not {*families} <= {member.family for member in space.every}:
-        return None
-    try:
-        return space.asking(where, fixed)
-    except (ConstraintRefused, UnknownName):
-        return None
-
-
-def whole_space(
-    program: Program,
-    device: Device,
-    *,
-    families: tuple[str, ...] | None = None,
-    memory_limit: int | None = None,
-    max_error: float | None = None,
-    fixed: Fixed | None = None,
-    made: Callable[[Program], Iterable[Partition]] = partitions,
-    images: bool | None = None,
-) -> Space:
-    """The space of a program on a device; raises TypeRefused for a program without kernels.
-
-    `made` returns the partitions to derive; the default is all of them. `images` as in `units_of`.
-    """
-    with collection_paused(kept=True):
-        space = Space.whole(
-            program,
-            device,
-            families=families,
-            memory_limit=memory_limit,
-            max_error=max_error,
-            fixed=fixed,
-            made=made,
-            images=images,
-        )
-    for unit in space.units:
-        least = unit.without_sizes()
-        if least is not None:  # a program without kernels in its simplest form has no space
-            compile_candidate(least, {})
-            break
-    return space
 
 
 @entry("lp.explore")
@@ -228,7 +97,9 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     note: Callable[[str], None] = lambda _: None,
     began: float | None = None,
     phase: Callable[[str], None] = lambda _: None,
+    first: Settings | None = None,
     spaces: Spaces | None = None,
+    idle: IdleProcesses | None = None,
 ) -> Campaign:
     """Runs a campaign: compiles, checks and times the first `samples` candidates of a search.
 
@@ -274,8 +145,12 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     `times` are files of other campaigns on this device: their times of stages that this program
     also contains determine what is tried first (`borrowed.py`).
 
+    `first` are the complete settings of the candidate to measure first, in place of the plainest
+    one. It is an argument of a new campaign without conditions; a resumed one has its own.
+
     `spaces` has the spaces that earlier calls of this process derived, and gets that of this call:
-    a call that resumes a campaign with the same `spaces` does not derive its space again.
+    a call that resumes a campaign with the same `spaces` does not derive its space again. `idle`
+    has the worker processes that earlier calls left, and gets those of this call.
 
     A limit that the driver reports for a built kernel applies to later draws of its skeleton
     (`learned.py`).
@@ -294,16 +169,22 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
         program = closed(with_storage(program, storage or {}), sizes)
         require_inputs(program)
         begun = begun_in(Path(db))
+        if first is not None and (families or where or fixed or max_error is not None):
+            raise ArgumentRefused(
+                "a campaign with conditions begins with its own first candidate: leave out "
+                "`first`, or `families`, `where`, `fixed` and `max_error`"
+            )
         if modelled and times:
             raise ArgumentRefused(
                 "a modelled campaign cannot begin with measured times: leave out `times` (--times)"
             )
         site = opened.enter_context(
-            site_of(device, workers, begun, deadline.left, board, modelled=modelled)
+            site_of(device, workers, begun, deadline.left, board, modelled=modelled, idle=idle)
         )
-        lag, first, direct_first = site.lag, PLAIN, DIRECT_FIRST
+        begins: Settings | str | None = first or PLAIN
+        lag, direct_first = site.lag, DIRECT_FIRST
         if begun is not None:
-            lag, first, direct_first = (
+            lag, begins, direct_first = (
                 setting(begun, name) for name in ("lag", "first", "direct_first")
             )
         bounded = tolerance is None and (begun is None or setting(begun, "check") == BOUND)
@@ -320,7 +201,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             tolerance=tolerance,
             bounded=bounded,
             lag=lag,
-            first=first,
+            first=begins,
             direct_first=direct_first,
             devices=site.devices,
             times=times,
@@ -337,9 +218,9 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             "board": None if board is None else board.address,
         }
         call = Call(command_line(), limits, environment(site.limits), started)
-        restricted = repr((first, families, memory_limit, max_error, where, fixed, sampler))
+        restricted = repr((begins, families, memory_limit, max_error, where, fixed, sampler))
         forms = Forms(
-            first is not None and families is None and not (where or fixed),
+            begins is not None and families is None and not (where or fixed),
             lambda: replace(
                 space_of(
                     program,
@@ -368,14 +249,20 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             bank,
             {} if spaces is None else spaces.of((program, site.limits, bank, restricted)),
         )
+        nothing = Space(program, site.limits, (), sampler=sampler)
+        beginning: Candidate | None = None
         try:
-            space = forms.beginning
-            with deadline.phase(DERIVING):
-                if not space.possible:
-                    raise Unsatisfiable(space.why_empty(memory_limit))
+            if isinstance(begins, dict):
+                space = nothing
+                with deadline.phase(DERIVING):
+                    beginning = exact_candidate(program, site.limits, begins)
+            else:
+                space = forms.beginning
+                with deadline.phase(DERIVING):
+                    if not space.possible:
+                        raise Unsatisfiable(space.why_empty(memory_limit))
         except TimeUp as end:
             if not (families or where or fixed):  # otherwise the identity needs the space
-                nothing = Space(program, site.limits, (), sampler=sampler)
                 opened.enter_context(noted(Path(db), identity(nothing), call)).stop(str(end))
             raise NothingMeasured(
                 f"no candidate of {program.name} was measured: {end}. Give a longer limit, or none"
@@ -395,7 +282,8 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             with deadline.phase("counting and drawing candidates"):
                 for said in nothing_compared(wanted):
                     note(f"note: {said}")
-                beginning = None if first is None else plainest(space)
+                if begins == PLAIN:
+                    beginning = plainest(space)
                 given_limit = [] if max_error is None else partitions(program, bank)
                 for form in within_error(given_limit, max_error)[1]:
                     note(f"note: {form.why}")

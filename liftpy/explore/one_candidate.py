@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from liftpy.constraints.device import Device
-from liftpy.explore.exploring import space_of
+from liftpy.constraints.draw import nearest_first
+from liftpy.explore.search.local import distance
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.given_points import bank_in
+from liftpy.explore.space.member import Drawn, Member
+from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.units import families_for, families_in, units_settled
+from liftpy.explore.spaces import space_of
 from liftpy.ir.program import Program
 from liftpy.rewrite.forms import in_turn
 from liftpy.rewrite.skeleton import FAMILY
@@ -61,15 +65,54 @@ def first_with(
     program: Program, device: Device, settings: Settings, memory_limit: int | None = None
 ) -> Candidate | None:
     """The first candidate with these settings; None if there is none."""
+    for unit in units_with(program, device, settings, memory_limit):
+        part = unit.fitting(settings)
+        found = None if part is None else part.first(settings, 0)
+        if found is not None:
+            return made(program, found)
+    return None
+
+
+def nearest_candidate(
+    program: Program, device: Device, settings: Settings, memory_limit: int | None = None
+) -> Candidate | None:
+    """The candidate of a program that is nearest to the settings of another program's candidate.
+
+    It has the same families and the same choices, or if none has, those that differ least. Its
+    sizes are nearest by the ratio. None if the program has no candidate of these families.
+    """
+    words = {name: str(word) for name, word in settings.items() if not isinstance(word, int)}
+    near = nearest_first({n: value for n, value in settings.items() if isinstance(value, int)})
+    for unit in units_with(program, device, {**words}, memory_limit):
+        part = unit.fitting(words)
+        found = None if part is None else part.preferred(near)
+        if found is not None:
+            return made(program, found)
+    families = {n: word for n, word in words.items() if n.rpartition(".")[2] == FAMILY}
+    alike = [
+        (distance(found[0].words, words), found)
+        for unit in units_with(program, device, {**families}, memory_limit)
+        if (part := unit.fitting(families)) is not None
+        and (found := part.preferred(near, lambda m: distance(m.words, words))) is not None
+    ]
+    if not alike:
+        return None
+    return made(program, min(alike, key=lambda pair: pair[0])[1])
+
+
+def made(program: Program, drawn: Drawn) -> Candidate:
+    """A skeleton and its sizes as a candidate."""
+    skeleton, sizes = drawn
+    return Candidate(program, skeleton, tuple(sizes.items()))
+
+
+def units_with(
+    program: Program, device: Device, settings: Settings, memory_limit: int | None
+) -> Iterator[Member | Product]:
+    """The units of a program whose choices agree with settings, each derived when it is reached."""
     family = settings.get(FAMILY)
     named = families_for(device, families_in(settings))
     families = [str(family)] if family in FAMILIES else named  # others do not fit
     tiles = frozenset({str(settings[WINOGRAD])}) if WINOGRAD in settings else None
     forms = in_turn(program, bank_in(settings), tiles)
-    for unit in units_settled(device, forms, settings, families, memory_limit):
-        part = unit.fitting(settings)
-        found = None if part is None else part.first(settings, 0)
-        if found is not None:
-            skeleton, sizes = found
-            return Candidate(program, skeleton, tuple(sizes.items()))
-    return None
+    return units_settled(device, forms, settings, families, memory_limit)

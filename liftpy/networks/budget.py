@@ -6,12 +6,16 @@ All functions are pure: a decision depends only on what the campaigns of the ope
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 FIRST, SECOND = 2, 9
 """How many candidates an operation has after its first two turns. The first two candidates are the
 simplest one and, in large spaces, the one with the least modelled time."""
+
+BALANCE = 10
+"""The arithmetic operations that take about as long as moving a byte, to compare operations before
+anything is measured."""
 
 UNKNOWN = 0.5
 """The part of an operation's time that its next candidates are expected to save, if one or none of
@@ -37,7 +41,9 @@ class State:
     number of all its candidates with an outcome, and `seconds` the time that these took. `finished`
     means that it gets no more candidates; `vain` is the number of its last turns that ended before
     a candidate was tried. `flops` are the arithmetic operations of its program, and `bytes` those
-    of the arrays that it reads and writes; both are 0 if they are not known.
+    of the arrays that it reads and writes; both are 0 if they are not known. Operations of the same
+    `kind` are similar: what is fast for one is tried first for the others. With an empty kind, it
+    is similar to none.
     """
 
     count: int
@@ -48,6 +54,12 @@ class State:
     vain: int = 0
     flops: int = 0
     bytes: int = 0
+    kind: str = ""
+
+    @property
+    def weight(self) -> int:
+        """What it does in one run of the network: an estimate of its part of the time."""
+        return self.count * (self.flops + BALANCE * self.bytes)
 
     @property
     def best(self) -> float | None:
@@ -64,13 +76,14 @@ class State:
 class NextOperation:
     """The operation to continue with, by its index, until it has `samples` candidates.
 
-    `gain` is the time in ms that the network is expected to save by this; None if the operation has
-    no time yet.
+    `gain` is the time in ms that the network is expected to save by this; None if it is chosen for
+    another reason, `why`.
     """
 
     index: int
     samples: int
-    gain: float | None
+    gain: float | None = None
+    why: str = "it has no time yet"
 
 
 def target(tried: int, most: int) -> int:
@@ -79,11 +92,11 @@ def target(tried: int, most: int) -> int:
     Targets do not depend on where a campaign was interrupted.
 
     >>> [target(tried, 100) for tried in (0, 1, 2, 5, 9, 17, 18, 80)]
-    [2, 2, 9, 9, 18, 18, 36, 100]
+    [2, 9, 9, 9, 18, 18, 36, 100]
     """
-    found = FIRST
+    found = SECOND if tried else FIRST
     while found <= tried:
-        found = SECOND if found == FIRST else 2 * found
+        found *= 2
     return min(found, most)
 
 
@@ -158,20 +171,20 @@ class Rates:
 def chosen(states: Sequence[State], most: int) -> NextOperation | None:
     """The next operation and its number of candidates; None if all have `most`, or are finished.
 
-    Operations without any candidate come first, those with the fewest turns in vain. Then it is the
-    one with the largest expected gain of the network, which counts each occurrence, for each second
-    that it takes.
+    The first operation of each kind comes first (`leader`), the one with the largest weight. Then
+    each other operation gets one candidate, the one that was fastest for its kind (`follower`).
+    Then it is the operation with the largest expected gain of the network, which counts each
+    occurrence, for each second that it takes.
     """
-    rates = Rates.of(states)
-    open_ = [(k, s) for k, s in enumerate(states) if not s.finished and s.tried < most]
+    open_ = {k: s for k, s in enumerate(states) if not s.finished and s.tried < most}
     if not open_:
         return None
-    untried = [(state.vain, k) for k, state in open_ if not state.tried]
-    if untried:
-        return NextOperation(min(untried)[1], target(0, most), None)
+    found = leader(states, open_, most) or follower(states, open_, most)
+    if found is not None:
+        return found
+    rates = Rates.of(states)
 
-    def rate(pair: tuple[int, State]) -> float:
-        state = pair[1]
+    def rate(state: State) -> float:
         more = target(state.tried, most) - state.tried
         known = [s.best * s.count for s in states if s.best is not None]
         if state.best is None:  # as if it took the mean time of the others
@@ -180,6 +193,38 @@ def chosen(states: Sequence[State], most: int) -> NextOperation | None:
             gain = state.count * rates.gain(state)
         return gain / (more * state.pace)
 
-    index, state = max(open_, key=rate)
+    index, state = max(open_.items(), key=lambda pair: rate(pair[1]))
     gain = None if state.best is None else state.count * rates.gain(state)
     return NextOperation(index, target(state.tried, most), gain)
+
+
+def leader(states: Sequence[State], open_: Mapping[int, State], most: int) -> NextOperation | None:
+    """An operation of a kind of which nothing was tried; None if there is none.
+
+    It is one with the fewest turns in vain, and of these, one with the largest weight.
+    """
+    known = {state.kind for state in states if state.tried and state.kind}
+    new = {k: s for k, s in open_.items() if not s.tried and s.kind not in known}
+    index = min(new, key=lambda k: (new[k].vain, -new[k].weight), default=None)
+    return None if index is None else NextOperation(index, target(0, most))
+
+
+def follower(
+    states: Sequence[State], open_: Mapping[int, State], most: int
+) -> NextOperation | None:
+    """The untried operation of the largest weight, which gets one candidate; None if there is none.
+
+    Before, an operation of its kind gets `SECOND` candidates, if none has as many.
+    """
+    left = {k: s for k, s in open_.items() if not s.tried}
+    index = min(left, key=lambda k: (left[k].vain, -left[k].weight), default=None)
+    if index is None:
+        return None
+    kind = left[index].kind
+    alike = {k: s for k, s in open_.items() if s.kind == kind and s.tried}
+    if alike and not any(s.tried >= min(SECOND, most) for s in states if s.kind == kind):
+        first = max(alike, key=lambda k: (alike[k].tried, alike[k].weight))
+        return NextOperation(
+            first, target(alike[first].tried, most), why="similar ones will begin with its best"
+        )
+    return NextOperation(index, 1, why="a candidate like the best of a similar one")

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,12 +24,15 @@ from liftpy.explore.campaign.database import saying
 from liftpy.explore.campaign.forms import Spaces
 from liftpy.explore.campaign.run import Progress
 from liftpy.explore.exploring import SAMPLES, explore
+from liftpy.explore.measure.process import IdleProcesses
 from liftpy.explore.report.wording import in_time
 from liftpy.explore.space.candidate import program_text
+from liftpy.explore.space.settings import Settings
 from liftpy.ir.program import Program
-from liftpy.networks.budget import NextOperation, State, chosen
+from liftpy.networks.budget import NextOperation, State, chosen, target
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.sharing import sharing
+from liftpy.networks.similar import Outline, similar_candidate
 from liftpy.opencl.devices import find_device
 from liftpy.primitives.counting import operations
 
@@ -50,6 +54,9 @@ NAME_MOST = 48
 WIDE = 512
 """An alignment in bytes that suffices on nearly all devices, since the device may be absent."""
 
+CONDITIONS = ("families", "where", "fixed", "max_error")
+"""Settings with which a campaign begins with its own first candidate."""
+
 UNFINISHED = ("running", "pending")
 """The outcomes of candidates that have none yet."""
 
@@ -64,7 +71,12 @@ class Work:
     bytes: int = 0
     """The bytes of the arrays that a run of the program reads and writes."""
 
-    @property
+    @cached_property
+    def outline(self) -> Outline:
+        """The program's text and numbers; similar programs have the same text."""
+        return Outline.of(self.program)
+
+    @cached_property
     def flops(self) -> int:
         """The arithmetic operations of the program as written."""
         return operations(self.program)
@@ -97,6 +109,12 @@ class Explored:
         """The least time in ms; None if nothing is measured."""
         return min(self.times, default=None)
 
+    def settings(self) -> Settings | None:
+        """The settings of the fastest candidate; None if nothing is measured."""
+        if self.campaign is None or self.best is None:
+            return None
+        return self.campaign.best().assignment
+
     @property
     def tried(self) -> int:
         """The number of candidates that have an outcome."""
@@ -117,6 +135,7 @@ class Explored:
             self.vain,
             self.work.flops,
             self.work.bytes,
+            self.work.outline.text,
         )
 
 
@@ -182,7 +201,7 @@ class Turn:
         said = f"{self.work.operations[0].name} (1 of {plural(self.programs, 'program')}{many})"
         aim = f"to {plural(self.choice.samples, 'candidate')}"
         if self.choice.gain is None:
-            return f"{said}: {aim}; it has no time yet"
+            return f"{said}: {aim}; {self.choice.why}"
         return (
             f"{said}: {aim}; expected gain {in_time(round(self.choice.gain * 1e6))} of "
             f"{in_time(round(self.total * 1e6))} for the network"
@@ -285,7 +304,8 @@ class Exploring:
     again: bool
     view: Callable[[Turn], AbstractContextManager[View]]
     told: Callable[[Turn], None]
-    spaces: Spaces = field(default_factory=Spaces)
+    spaces: Spaces
+    idle: IdleProcesses
     now: list[Explored] = field(default_factory=list[Explored])
 
     def run(self) -> str:
@@ -307,17 +327,21 @@ class Exploring:
         self.told(turn)
         finished, reason = False, ""
         limit = self.limit(choice)
+        first = self.first(before)
+        samples = choice.samples if first or before.tried else target(0, self.samples)
         with self.view(turn) as view:
             try:
                 campaign = explore(
                     before.work.program,
-                    choice.samples,
+                    samples,
                     db=before.work.path,
                     time_limit=limit,
                     again=self.again and choice.samples == self.samples,
                     progress=view,
                     phase=view.phase,
+                    first=first,
                     spaces=self.spaces,
+                    idle=self.idle,
                     **self.settings,
                 )
                 finished = campaign.exhausted
@@ -333,6 +357,19 @@ class Exploring:
         finished = finished or (vain > 0 and (limit is None or self.deadline.over))
         first, *_ = (reason or after.reason).splitlines() or [""]
         self.now[choice.index] = replace(after, finished=finished, vain=vain, reason=first)
+
+    def first(self, one: Explored) -> Settings | None:
+        """The settings that a new campaign begins with: those of a similar one's best candidate.
+
+        None if there are none, or if conditions of the user may exclude them.
+        """
+        if one.campaign is not None or any(map(self.settings.get, CONDITIONS)):
+            return None
+        others = [(other.work.outline, other.settings) for other in self.now]
+        found = similar_candidate(
+            one.work.program, others, self.settings["device"], self.settings.get("memory_limit")
+        )
+        return None if found is None else found.assignment
 
     def limit(self, choice: NextOperation) -> float | None:
         """The time limit of a turn in seconds; None without a limit of the call.
@@ -380,8 +417,9 @@ def explore_network(  # noqa: PLR0913  one argument per setting
     # Tensors are parts of one buffer, of which not every driver makes images.
     own = {**settings, "seed": seed, "device": replace(target, image_texels=0)}
     kept = Spaces() if spaces is None else spaces
-    exploring = Exploring(works, samples, deadline, own, again, view, told, kept)
-    stopped = exploring.run()
+    with IdleProcesses() as idle:
+        exploring = Exploring(works, samples, deadline, own, again, view, told, kept, idle)
+        stopped = exploring.run()
     found = NetworkCampaign(folder, tuple(exploring.now), stopped)
     if not any(one.times for one in found):
         lines = [f"  {one.work.operations[0].name}: {one.reason}" for one in found]

@@ -158,7 +158,8 @@ class Network:
         """The fastest plan within a limit of device memory in bytes (docs/networks.md).
 
         `db` are campaigns of the network's programs, whose measured candidates are chosen from: a
-        file, a folder, or several of these. A program without a campaign has its first candidate.
+        file, a folder, or several of these. A program without a campaign has the candidate
+        that is most like the best one of a similar program, or its first candidate.
         The plan computes nodes that have no program on the host, as `run` does with `reference`;
         the predicted time does not contain them.
         With `choose_orders`, the plan chooses for each tensor whether images are stored as the
@@ -170,7 +171,7 @@ class Network:
         paths = [db] if isinstance(db, str | Path) else db
         limit = None if memory_limit is None else int(memory_limit)  # it may be an integer of NumPy
         planning = by_onnx("orders").planned_in_orders if choose_orders else planned
-        options = Measured(map(Path, paths), target, self.graph.constant_bytes)
+        options = Measured(map(Path, paths), target, self.graph.constant_bytes, self.graph.programs)
         return plan_of(self.graph, target, options, limit, planning)
 
     def explore(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from liftpy.constraints.device import Device
 from liftpy.errors import StoreRefused
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.one_candidate import candidate_of
-from liftpy.explore.space.candidate import program_text
+from liftpy.explore.space.candidate import Candidate, program_text
 from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.version import VERSION
 from liftpy.ir.program import Program
@@ -20,6 +21,7 @@ from liftpy.networks.campaigns import campaign_file
 from liftpy.networks.costs import Costs
 from liftpy.networks.graph import Operation
 from liftpy.networks.layout import footprint
+from liftpy.networks.similar import Outline, similar_candidate
 from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.cuts import RESULT
@@ -53,17 +55,23 @@ def firsts(device: Device) -> Options:
         if program is None:
             return []
         if program not in known:
-            found = candidate_of(program, device, {})
-            module = compile_candidate(found.skeleton, found.point)
-            known[program] = Option(found.skeleton.key, found.assignment, None, module)
+            known[program] = unmeasured(candidate_of(program, device, {}))
         return [known[program]]
 
     return options
 
 
-class Measured:
-    """Options that are the candidates measured on a device in campaigns; firsts for other programs.
+def unmeasured(candidate: Candidate) -> Option:
+    """A candidate as an option without a time."""
+    module = compile_candidate(candidate.skeleton, candidate.point)
+    return Option(candidate.skeleton.key, candidate.assignment, None, module)
 
+
+class Measured:
+    """Options that are the candidates measured on a device in campaigns.
+
+    A program without a campaign has the candidate that is most like the best one of a similar
+    program, and its first one. `programs` are those that may be similar: those of the network.
     A path is a campaign's file, or a folder with campaigns of a network. `constants` are the bytes
     of the network's constants. If the caches cannot hold them, the times of options contain the
     time of reading an operation's own constants from memory, because a campaign, which runs one
@@ -71,8 +79,16 @@ class Measured:
     driver or version of liftpy; in a folder, only those of this device are read.
     """
 
-    def __init__(self, paths: Iterable[Path], device: Device, constants: int = 0) -> None:
+    def __init__(
+        self,
+        paths: Iterable[Path],
+        device: Device,
+        constants: int = 0,
+        programs: Iterable[Program] = (),
+    ) -> None:
         paths = tuple(paths)
+        self._others = [(Outline.of(p), partial(self._best, p)) for p in programs]
+        self._similar: dict[Program, list[Option]] = {}
         self._device = device
         self._constants_cached = fits_in_caches(constants, device)
         self._folders = [path for path in paths if path.is_dir()]
@@ -116,7 +132,20 @@ class Measured:
         program = operation.program
         if program is None:
             return []
-        return left_in_caches(self.known(program), program, self._device) or self._firsts(operation)
+        known = left_in_caches(self.known(program), program, self._device)
+        return known or [*self._like_similar(program), *self._firsts(operation)]
+
+    def _best(self, program: Program) -> Settings | None:
+        """The settings of the fastest candidate of a program; None without a measured one."""
+        known = [o for o in self.known(program) if o.time_ns is not None]
+        return min(known, key=lambda o: o.time_ns or 0).assignment if known else None
+
+    def _like_similar(self, program: Program) -> list[Option]:
+        """The candidate that is most like the best one of a similar program, if there is one."""
+        if program not in self._similar:
+            found = similar_candidate(program, self._others, self._device)
+            self._similar[program] = [] if found is None else [unmeasured(found)]
+        return self._similar[program]
 
 
 def _measured_in(store: CampaignReader, device: Device) -> Iterator[Option]:

@@ -118,7 +118,7 @@ class _Choosing:
         self.alignment = alignment
         self.operations = [o for o in graph.operations if o.name in options]
         self.options = [
-            undominated(own, [self._costs(k, one) for one in own])
+            undominated(own, [self._costs(k, one, place) for place, one in enumerate(own)])
             for k, own in enumerate(options[o.name] for o in self.operations)
         ]
         self._known: dict[Selection, tuple[Mapping[str, Option], Layout, Point]] = {}
@@ -129,9 +129,11 @@ class _Choosing:
     def _items(self, k: int, option: Option) -> dict[Any, int]:
         return constant_items(self.graph, [(self.operations[k], option.module)])
 
-    def _costs(self, k: int, option: Option) -> Costs:
+    def _costs(self, k: int, option: Option, place: int) -> Costs:
+        """The costs of an option; without a time, its place makes it slower than earlier ones."""
         scratch = footprint(option.module, self.alignment).scratch
-        return Costs(option.time_ns or 0, scratch, self._items(k, option))
+        time_ns = place if option.time_ns is None else option.time_ns
+        return Costs(time_ns, scratch, self._items(k, option))
 
     @cached_property
     def _live(self) -> list[int]:
@@ -177,7 +179,10 @@ class _Choosing:
             only = (0,) * len(self.options)
             return only if limit is None or self.memory(only) <= limit else None
         module = solver()
-        costs = [[self._costs(k, one) for one in own] for k, own in enumerate(self.options)]
+        costs = [
+            [self._costs(k, one, j) for j, one in enumerate(own)]
+            for k, own in enumerate(self.options)
+        ]
         for _ in range(ROUNDS):
             found = module.select(costs, self._live, limit, self._cuts, least_memory=least_memory)
             if found is None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from liftpy.boards.bundle import Bundle, write
 from liftpy.explore.campaign.identity import identity_of
-from liftpy.explore.exploring import space_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import space_of
 from liftpy.ir.program import Program
 from liftpy.workloads import Convolution, convolution
 

@@ -19,9 +19,9 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ResultsRefused
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.identity import identity_of
-from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.samples import REPEATS, SLOW_REPEATS
 from liftpy.explore.report.wording import outcomes_text
+from liftpy.explore.spaces import space_of
 from liftpy.ir.types import INTEGER_DOTS, SUBGROUPS
 from liftpy.language.text.program import parse
 from liftpy.opencl.clock import BY_HOST

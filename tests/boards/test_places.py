@@ -8,9 +8,10 @@ from liftpy.boards.results import read_results
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.campaign.store import Store
-from liftpy.explore.exploring import explore, space_of
+from liftpy.explore.exploring import explore
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.measure.outcome import Refused
+from liftpy.explore.spaces import space_of
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from tests.boards.ran import run

@@ -3,11 +3,11 @@
 import pytest
 
 from liftpy.boards.results import read_results
-from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.measurement import run_once
 from liftpy.explore.one_candidate import candidate_of
+from liftpy.explore.spaces import space_of
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from liftpy.workloads import Convolution, convolution

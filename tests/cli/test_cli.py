@@ -19,9 +19,10 @@ import pytest
 from liftpy.cli.showing import ShownStage
 from liftpy.explore.campaign.schema import digest
 from liftpy.explore.campaign.seals import seal
-from liftpy.explore.exploring import explore, space_of
+from liftpy.explore.exploring import explore
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.space.candidate import program_text
+from liftpy.explore.spaces import space_of
 from liftpy.language.text.program import parse
 from liftpy.primitives import PRIMITIVES
 from liftpy.semantics.evaluate import evaluate

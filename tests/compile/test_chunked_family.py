@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.explore.exploring import whole_space
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import whole_space
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate

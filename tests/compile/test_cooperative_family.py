@@ -12,11 +12,11 @@ import pytest
 import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.errors import ConstraintRefused
-from liftpy.explore.exploring import space_of
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
+from liftpy.explore.spaces import space_of
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.devices import find_device

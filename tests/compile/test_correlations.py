@@ -12,9 +12,9 @@ import pytest
 
 import liftpy as lp
 from liftpy.compile import Kernel
-from liftpy.explore.exploring import space_of
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.precision import partition_of
+from liftpy.explore.spaces import space_of
 from liftpy.ir.call import FunCall
 from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program

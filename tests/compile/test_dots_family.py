@@ -12,9 +12,9 @@ import pytest
 import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.profile import profile
-from liftpy.explore.exploring import space_of
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.units import families_for
+from liftpy.explore.spaces import space_of
 from liftpy.ir.types import INTEGER_DOTS
 from liftpy.language.text.program import parse
 from liftpy.opencl.session import BUILD_OPTIONS, NEWER, Session, options_of

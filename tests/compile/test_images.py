@@ -14,9 +14,9 @@ import pytest
 import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, DeviceRefused, TypeRefused
-from liftpy.explore.exploring import space_of
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import space_of
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.loops.show import show_kernel

@@ -13,7 +13,7 @@ import pytest
 
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
-from liftpy.explore.exploring import space_of
+from liftpy.explore.spaces import space_of
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate

@@ -12,10 +12,10 @@ import pytest
 from liftpy.compile import compile_to_kernel
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
-from liftpy.explore.exploring import whole_space
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.units import families_for
+from liftpy.explore.spaces import whole_space
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module

@@ -9,7 +9,7 @@ import pytest
 
 from liftpy.constraints.device import Device
 from liftpy.errors import DeviceRefused
-from liftpy.explore.exploring import space_of
+from liftpy.explore.spaces import space_of
 from liftpy.ir.operators import LOGICAL, OPERATORS
 from liftpy.ir.types import EXTENSIONS, FLOATS, INTEGERS, SCALARS, STORAGE, integer_range
 from liftpy.language.text.program import parse

@@ -11,10 +11,10 @@ import pytest
 
 import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore.exploring import space_of, whole_space
 from liftpy.explore.measure.check import Checker, Right
 from liftpy.explore.measure.meaning import allowed, expected
 from liftpy.explore.measure.outcome import WrongResult
+from liftpy.explore.spaces import space_of, whole_space
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.scalars import stored, stored_bits
 from liftpy.ir.types import SCALARS, STORAGE

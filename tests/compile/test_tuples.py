@@ -11,13 +11,13 @@ import pytest
 from liftpy.compile import Kernel
 from liftpy.constraints.device import Device
 from liftpy.errors import ArgumentRefused
-from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.check import Error
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.plainest import plainest
+from liftpy.explore.spaces import space_of
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.arguments import by_buffer

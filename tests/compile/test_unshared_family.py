@@ -7,11 +7,11 @@ from functools import cache
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.explore.exploring import whole_space
 from liftpy.explore.measure.inputs import inputs
 from liftpy.explore.measure.meaning import Judge, expected
 from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import whole_space
 from liftpy.ir.program import Program
 from liftpy.language.text.program import parse
 from liftpy.opencl.session import Session

@@ -16,9 +16,9 @@ from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.campaign.schema import digest
 from liftpy.explore.campaign.seals import seal
 from liftpy.explore.campaign.store import Store
-from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.compiling import source_sha
 from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.spaces import space_of
 from liftpy.pipeline import compile_candidate
 
 SPACE = space_of(lp.parse("def double(xs: [12]f32) = xs |> map(x => x + x)"), DEFAULT_DEVICE)

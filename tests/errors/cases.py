@@ -39,7 +39,6 @@ from liftpy.explore.campaign.seals import seal
 from liftpy.explore.campaign.store import Store
 from liftpy.explore.distributed.sites import connect
 from liftpy.explore.distributed.workers import Workers
-from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.measurer import Measurer
 from liftpy.explore.measure.messages import Setup
@@ -47,6 +46,7 @@ from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.report.tables import page, plot
 from liftpy.explore.search import named
 from liftpy.explore.space.given_points import proved
+from liftpy.explore.spaces import space_of
 from liftpy.files.reading import read_text
 from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import at_most
@@ -867,6 +867,9 @@ CASES |= {
     ),
     "times_for_a_modelled_campaign": lambda folder: lp.explore(
         PROGRAM, 1, db=folder / "b.db", times=[folder / "a.db"], modelled=True
+    ),
+    "first_with_conditions": lambda folder: lp.explore(
+        PROGRAM, 1, db=folder / "b.db", families=["plain"], first={"family": "plain"}
     ),
     "errors_of_a_modelled_campaign": lambda folder: modelled_campaign(folder).pareto("error"),
     "times_of_another_device": lambda folder: Elsewhere.read(

@@ -14,7 +14,7 @@ import pytest
 
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.reading import CampaignReader
-from liftpy.explore.exploring import explore, space_of
+from liftpy.explore.exploring import explore
 from liftpy.explore.measure import process
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.meaning import expected
@@ -24,6 +24,7 @@ from liftpy.explore.measure.outcome import KINDS, BuildFailed, Measured
 from liftpy.explore.measure.pool import LocalExecutor
 from liftpy.explore.measure.process import Worker
 from liftpy.explore.space.candidate import program_text
+from liftpy.explore.spaces import space_of
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Binary
 from tests import plainly

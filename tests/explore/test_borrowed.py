@@ -17,7 +17,7 @@ from liftpy.errors import ArgumentRefused, StoreRefused
 from liftpy.explore.campaign.borrowed import Elsewhere, nameless, stage_settings
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.same_kernel import Kernels
-from liftpy.explore.exploring import explore, space_of
+from liftpy.explore.exploring import explore
 from liftpy.explore.measure.samples import departs
 from liftpy.explore.search import Trial, named
 from liftpy.explore.search import local as local_search
@@ -26,6 +26,7 @@ from liftpy.explore.search.stages import StageSearches
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import everything
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import space_of
 from liftpy.language.text.program import parse
 from liftpy.rewrite.composition import StagedSkeleton
 

@@ -18,7 +18,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ArgumentRefused, NothingMeasured, StoreRefused
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.identity import identity_of
-from liftpy.explore.exploring import explore, space_of
+from liftpy.explore.exploring import explore
 from liftpy.explore.measure.bounding import Bounding, narrow_bounds
 from liftpy.explore.measure.check import Error
 from liftpy.explore.measure.compiling import Compiler
@@ -28,6 +28,7 @@ from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.report.page import reproduce
 from liftpy.explore.space import precision
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import space_of
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import composed, skeletons

@@ -20,9 +20,10 @@ from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.campaign.remeasure import undecided
 from liftpy.explore.campaign.store import ATTEMPTS, Store
-from liftpy.explore.exploring import explore, space_of
+from liftpy.explore.exploring import explore
 from liftpy.explore.search.guided import BEGIN
 from liftpy.explore.space.candidate import program_text
+from liftpy.explore.spaces import space_of
 from liftpy.workloads import Convolution, convolution
 from tests.explore.spaces import places
 from tests.explore.test_pareto import dominates

@@ -26,13 +26,14 @@ from liftpy.explore.distributed.board import describe
 from liftpy.explore.distributed.pool import ClusterPool
 from liftpy.explore.distributed.sites import connect
 from liftpy.explore.distributed.workers import Workers
-from liftpy.explore.exploring import explore, space_of
+from liftpy.explore.exploring import explore
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.meaning import expected
 from liftpy.explore.measure.measurer import BENCH, Limits
 from liftpy.explore.measure.messages import Setup
 from liftpy.explore.space.candidate import program_text
 from liftpy.explore.space.version import VERSION
+from liftpy.explore.spaces import space_of
 from liftpy.opencl.devices import find_device
 from liftpy.workloads import Convolution, convolution
 from tests.conftest import absent

@@ -16,13 +16,13 @@ from liftpy.constraints.device import DEFAULT_DEVICE, Device
 from liftpy.deadline import Deadline
 from liftpy.errors import TimeUp, TypeRefused
 from liftpy.explore.choosing import chosen
-from liftpy.explore.exploring import space_of
 from liftpy.explore.search import Trial, modelled_choice, named
 from liftpy.explore.search.cost_model import GUESS, Trend, figures, figures_at
 from liftpy.explore.search.guided import MANY
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawing, everything
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import space_of
 from liftpy.ir.types import size_bytes
 from liftpy.kernels.chain import chain
 from liftpy.language.text.program import parse

@@ -14,11 +14,11 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import StoreRefused
 from liftpy.explore.campaign.campaign import Campaign, two_digits
 from liftpy.explore.campaign.rows import Identity
-from liftpy.explore.exploring import space_of
 from liftpy.explore.measure.pareto import rule
 from liftpy.explore.report import tables as report
 from liftpy.explore.report.plot import drawn
 from liftpy.explore.report.wording import in_energy
+from liftpy.explore.spaces import space_of
 from liftpy.traffic.energy import energy_proxy
 from liftpy.traffic.energy_costs import energy_costs
 from liftpy.traffic.machine import hardware_of

@@ -9,10 +9,10 @@ import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import RuleRefused, StoreRefused, TransformRefused
 from liftpy.explore.campaign.replay import replay
-from liftpy.explore.exploring import space_of
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.report.page import reproduce
 from liftpy.explore.space.given_points import admit_proofs, bank_asked, proofs_for, proved
+from liftpy.explore.spaces import space_of
 from liftpy.language.text.program import parse
 from liftpy.rewrite import bank, proof_cache
 from liftpy.rewrite.algorithms import algorithms_of

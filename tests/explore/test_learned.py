@@ -10,7 +10,7 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import KernelRefused
 from liftpy.explore import exploring
 from liftpy.explore.campaign.store import Store
-from liftpy.explore.exploring import explore, space_of
+from liftpy.explore.exploring import explore
 from liftpy.explore.measure.bench import Bench
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.learned import Lessons
@@ -19,6 +19,7 @@ from liftpy.explore.measure.messages import Measure, Setup
 from liftpy.explore.measure.outcome import KernelLimit, Measured, Refused
 from liftpy.explore.search import SEARCHES
 from liftpy.explore.space.candidate import Candidate
+from liftpy.explore.spaces import space_of
 from liftpy.ir.nat import product
 from liftpy.kernels.chain import chain
 from liftpy.opencl.kernel import MemoryFigures

@@ -10,9 +10,9 @@ from liftpy.explore import exploring
 from liftpy.explore import search as searches
 from liftpy.explore.campaign.identity import identity_of
 from liftpy.explore.campaign.store import Store
-from liftpy.explore.exploring import space_of
 from liftpy.explore.space import plainest as first_candidate
 from liftpy.explore.space.plainest import PLAIN, begun_with, plainest, plainness
+from liftpy.explore.spaces import space_of
 from liftpy.rewrite.forms import as_declared, other_forms, partitions
 from liftpy.rewrite.stages import WINOGRAD
 from tests.fuzz.correlations import Case

@@ -12,13 +12,13 @@ from liftpy.constraints.collect import collect
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.user import wishes
 from liftpy.errors import ConstraintRefused, UnknownName
-from liftpy.explore.exploring import space_of
 from liftpy.explore.space import across
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawing
 from liftpy.explore.space.plainest import plainest
 from liftpy.explore.space.product import diagonal
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import space_of
 from liftpy.language.text.program import parse
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.composition import STAGES

@@ -20,7 +20,6 @@ from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.constraints.rng import Rng
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore.campaign.hypervolume import Box, Costs
-from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named
 from liftpy.explore.search.genetic import from_values
 from liftpy.explore.search.guided import RIVAL, other_forms, rivals
@@ -29,6 +28,7 @@ from liftpy.explore.search.narrowing import SHARED, neighbours
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import everything
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import space_of
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.workloads import Convolution, convolution
 

@@ -10,7 +10,6 @@ from typing import TypeAlias
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore.exploring import space_of
 from liftpy.explore.search import SEARCHES, Search, Trial, named, stages
 from liftpy.explore.search import local as local_search
 from liftpy.explore.search.held import STARTS, Best, HeldSearch
@@ -26,6 +25,7 @@ from liftpy.explore.search.stages import (
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member, everything, subseed
 from liftpy.explore.space.space import Space
+from liftpy.explore.spaces import space_of
 from liftpy.language.text.program import parse
 from liftpy.rewrite.composition import StagedSkeleton, prefixed
 from liftpy.rewrite.skeleton import Skeleton

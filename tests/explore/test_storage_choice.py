@@ -8,7 +8,7 @@ import pytest
 import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.exploring import explore, space_of
+from liftpy.explore.exploring import explore
 from liftpy.explore.measure.bounding import Bounding
 from liftpy.explore.measure.check import Error
 from liftpy.explore.measure.inputs import inputs
@@ -17,6 +17,7 @@ from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.measure.pareto import clear_front
 from liftpy.explore.measure.samples import Interval
 from liftpy.explore.space.precision import other_meaning, partition_of
+from liftpy.explore.spaces import space_of
 from liftpy.language.text.program import parse, show_expr
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.strategy import replay

@@ -6,7 +6,6 @@ import liftpy as lp
 from liftpy.constraints.audit import Asks, audit
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.system import ConstraintSystem
-from liftpy.explore.exploring import whole_space
 from liftpy.explore.space.survey import (
     Left,
     asking,
@@ -16,6 +15,7 @@ from liftpy.explore.space.survey import (
     uncounted,
     unpruned,
 )
+from liftpy.explore.spaces import whole_space
 from liftpy.opencl.devices import find_device
 from liftpy.rewrite.partition import direct
 

@@ -11,9 +11,10 @@ from liftpy.cli import main
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import WorkerRefused
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.explore.exploring import explore, space_of
+from liftpy.explore.exploring import explore
 from liftpy.explore.measure.measurer import BENCH, Measurer
 from liftpy.explore.space.candidate import program_text
+from liftpy.explore.spaces import space_of
 from tests.explore.killing import TINY as PROGRAM
 from tests.explore.misbehaving import command
 from tests.explore.pace import ceiling, limits

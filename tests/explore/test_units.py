@@ -10,10 +10,10 @@ import pytest
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore import one_candidate
-from liftpy.explore.exploring import space_of
 from liftpy.explore.one_candidate import candidate_of, exact_candidate
 from liftpy.explore.space import units
 from liftpy.explore.space.units import families_for, units_of
+from liftpy.explore.spaces import space_of
 from liftpy.language.text.program import parse
 from liftpy.rewrite import composition, partition
 from liftpy.rewrite.composition import stage_skeletons

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore.exploring import whole_space
+from liftpy.explore.spaces import whole_space
 from liftpy.ir.nat import var
 from liftpy.ir.types import F32, I32
 from liftpy.language.text.program import parse

@@ -44,7 +44,7 @@ def test_one_time_says_nothing_of_the_next_one():
 def test_targets_grow_and_do_not_depend_on_the_place_of_an_interruption(tried, most):
     aim = target(tried, most)
     assert aim == most or tried < aim
-    for later in range(tried, aim):
+    for later in range(tried, aim) if tried else ():
         assert target(later, most) == aim
     assert target(0, 100) == FIRST
     assert target(FIRST, 100) == SECOND
@@ -57,6 +57,52 @@ def state(count, *found, seconds=10.0, finished=False):
 def test_operations_without_candidates_come_first_in_their_order():
     first = chosen([state(1, 50.0), state(1), state(9)], 100)
     assert (first.index, first.samples, first.gain) == (1, FIRST, None)
+
+
+def test_of_these_the_one_with_the_largest_weight_comes_first():
+    small, large = State(9, flops=10), State(1, flops=1000)
+    moves = State(1, bytes=1000)
+    assert chosen([small, large], 100).index == 1
+    assert chosen([small, large, moves], 100).index == 2
+
+
+def alike(tried, flops, kind="k", **others):
+    return State(1, (1.0,) * tried, tried, 1.0 * tried, flops=flops, kind=kind, **others)
+
+
+def test_each_kind_has_a_first_operation_before_any_has_a_second_one():
+    states = [alike(0, 9), alike(0, 8), alike(0, 5, kind="other")]
+    assert chosen(states, 100).index == 0
+    states[0] = alike(FIRST, 9)
+    assert chosen(states, 100).index == 2
+    states[2] = alike(FIRST, 5, kind="other")
+    found = chosen(states, 100)
+    assert (found.index, found.samples) == (0, SECOND)  # the others begin with its best
+    states[0] = alike(SECOND, 9)
+    found = chosen(states, 100)
+    assert (found.index, found.samples, found.gain) == (1, 1, None)
+    states[1] = alike(1, 8)
+    assert chosen(states, 100).gain is not None
+
+
+def test_the_first_of_a_kind_may_have_few_candidates():
+    finished = alike(FIRST, 9, finished=True)
+    assert chosen([finished, alike(0, 8)], 100).index == 1
+    assert chosen([alike(3, 9), alike(0, 8)], 3).index == 1
+
+
+def test_after_a_turn_in_vain_another_of_the_kind_is_the_first():
+    assert chosen([alike(0, 9, vain=1), alike(0, 8)], 100).index == 1
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 9)), min_size=1, max_size=9))
+def test_every_operation_gets_a_candidate_before_expected_gains_decide(drawn):
+    states = [alike(0, flops, kind) for kind, flops in drawn]
+    while (found := chosen(states, 20)) is not None and found.gain is None:
+        kind, flops = drawn[found.index]
+        assert found.samples > states[found.index].tried
+        states[found.index] = alike(found.samples, flops, kind)
+    assert all(state.tried for state in states)
 
 
 def test_after_a_turn_in_vain_others_come_first():

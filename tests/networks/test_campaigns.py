@@ -9,7 +9,8 @@ import liftpy as lp
 from liftpy.errors import NothingMeasured, StoreRefused
 from liftpy.explore import exploring
 from liftpy.explore.campaign.campaign import Campaign
-from liftpy.networks.campaigns import campaign_file, explore_network, read_network
+from liftpy.explore.one_candidate import nearest_candidate
+from liftpy.networks.campaigns import campaign_file, explore_network, read_network, works_of
 from tests.networks.models import model, node, value
 
 
@@ -19,7 +20,7 @@ def _shared(in_one_process):
 
 
 def small(*, also_sum=False):
-    """A product, twice the same activation, perhaps a sum of rows."""
+    """A product, twice the same activation, perhaps a sum of rows. The products are similar."""
     rng = np.random.default_rng(7)
     nodes = [
         node("MatMul", "x w", "a", "product"),
@@ -79,9 +80,41 @@ def test_each_distinct_program_has_its_file_and_candidates(network, explored, de
     assert first.work.path == campaign_file(found.folder, first.work.program, device)
     assert found.total == pytest.approx(sum(one.best * one.work.count for one in found))
     assert sum(found.share(one) for one in found) == pytest.approx(1)
-    assert [turn.choice.samples for turn in turns] == [2, 2, 2, 3, 3, 3]
+    named = [(turn.work.operations[0].name, turn.choice.samples) for turn in turns]
+    assert named[:2] == [("product..tanh1", 2), ("softmax", 2)]  # the first of each kind
+    assert named[2:4] == [("product..tanh1", 3), ("other..tanh2", 1)]
+    assert {*named[4:]} == {("softmax", 3), ("other..tanh2", 3)}
     assert "it has no time yet" in str(turns[0])
     assert "expected gain" in str(turns[-1])
+
+
+def test_a_similar_operation_begins_with_a_candidate_like_the_best(explored, device):
+    product, _, other = explored[0]
+    first = other.campaign.identity.settings["first"]
+    assert other.campaign.rows[0].assignment == first
+    assert product.campaign.identity.settings["first"] == "plain"
+    words = {n: v for n, v in product.campaign.best().assignment.items() if isinstance(v, str)}
+    assert words.items() <= first.items()
+
+
+def test_conditions_of_the_user_leave_no_room_for_it(network, device, tmp_path):
+    found = network.explore(1, db=tmp_path, device=device, families=["plain"], **SETTINGS)
+    firsts = {one.campaign.identity.settings["first"] for one in found}
+    assert firsts == {"plain"}
+
+
+def test_an_unexplored_operation_is_planned_like_a_similar_one(network, device, tmp_path):
+    first, *_, last = works_of(network.graph, tmp_path, device)
+    lp.explore(first.program, 3, db=first.path, device=device, **SETTINGS)
+    best = Campaign.read(first.path).best()
+    with network.plan(tmp_path, device=device) as plan:
+        choice = plan.choices[last.operations[0].name]
+        assert choice.time_ns is None
+        assert (
+            choice.assignment == nearest_candidate(last.program, device, best.assignment).assignment
+        )
+        x = np.random.default_rng(5).standard_normal((3, 7)).astype(np.float32)
+        assert plan.check({"x": x})
 
 
 def test_candidates_read_no_images_of_parts_of_an_arena(network, device, tmp_path):
@@ -130,9 +163,11 @@ def test_an_interrupted_call_is_resumed_with_the_same_candidates(
     with pytest.raises(KeyboardInterrupt):
         network.explore(3, db=tmp_path / "m", device=device, told=interrupted, **SETTINGS)
     again = network.explore(3, db=tmp_path / "m", device=device, **SETTINGS)
-    whole = {one.work.path.name for one in found}
+    # "other..tanh2" begins with what was fast for "product..tanh1", and times differ.
+    whole = {one.work.path.name for one in found.explored[:2]}
     wanted = {name: rows for name, rows in contents(found.folder).items() if name in whole}
-    assert contents(tmp_path / "m") == wanted
+    assert contents(tmp_path / "m").items() >= wanted.items()
+    assert {one.tried for one in again} == {3}
     assert again.stopped == ""
 
 

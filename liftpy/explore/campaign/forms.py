@@ -143,5 +143,8 @@ class Forms:
             return joined(plain, self.derive_only(others, with_points(partitions, self.bank)))
 
     def are_all(self, known: int) -> bool:
-        """Whether `known` candidates are all; derives the whole space only if they may be."""
-        return known >= self.beginning.count() and known == self.whole.count()
+        """Whether `known` candidates are all; derives the whole space only if they may be.
+
+        Nothing is derived for the first candidate of a campaign that was given one.
+        """
+        return bool(self.parts) and known >= self.beginning.count() and known == self.whole.count()

@@ -11,6 +11,7 @@ from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.inputs import INPUT_SEED
 from liftpy.explore.measure.meaning import POINTS
 from liftpy.explore.space.candidate import program_text
+from liftpy.explore.space.settings import Settings
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.version import VERSION
 from liftpy.rewrite.bank import USUAL, Bank
@@ -33,7 +34,7 @@ def identity_of(  # noqa: PLR0913  one argument per setting
     tolerance: float = TOLERANCE,
     bounded: bool = False,
     lag: int = 1,
-    first: str | None = None,
+    first: str | Settings | None = None,
     direct_first: int = 0,
     devices: Sequence[Device] = (),
     times: Sequence[Path | str] = (),
@@ -44,7 +45,8 @@ def identity_of(  # noqa: PLR0913  one argument per setting
     `bounded`: whether results are also compared with the bounds of their rounding errors
     (`measure/bounding.py`), because the user gave no tolerance.
     `lag` is the number of candidates whose outcomes a search has not seen yet (`run.py`). `first`
-    names the kind of the first candidate if the search does not draw it (`plainest.py`).
+    names the kind of the first candidate if the search does not draw it (`plainest.py`), or is its
+    settings.
     `direct_first` is the number of candidates after it that compute directly. `devices`
     are those that measure, if there are several. `times` are the files whose times its search
     begins with.

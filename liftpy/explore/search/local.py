@@ -8,12 +8,11 @@ Parents are candidates of the front of time and peak, the fastest more often tha
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from liftpy.constraints.draw import Preference
+from liftpy.constraints.draw import Preference, nearest_first
 from liftpy.constraints.rng import Rng
 from liftpy.explore.measure.pareto import front
 from liftpy.explore.search.trial import Trial
@@ -134,13 +133,11 @@ def stepped(
     candidate.
     """
     sizes = dict(parent.sizes)
+    near = nearest_first(sizes)
 
     def preference(name: str, values: Sequence[int]) -> Sequence[int]:
-        if name not in sizes:
-            return values
-        own, step = sizes[name], steps.get(name, 0)
-        open_ = [v for v in values if not step or (v - own) * step > 0]
-        return sorted(open_, key=lambda v: abs(math.log(max(v, 1) / max(own, 1))))
+        step = steps.get(name, 0)
+        return near(name, [v for v in values if not step or (v - sizes[name]) * step > 0])
 
     drawn = member.points.completed(preference)
     return (

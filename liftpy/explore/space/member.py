@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from liftpy.constraints.draw import Sampler, shared_points
+from liftpy.constraints.draw import Preference, Sampler, shared_points
 from liftpy.constraints.draw import Space as Points
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.explore.space.settings import is_number
@@ -40,6 +40,15 @@ class Drawing:
 def subseed(seed: int, name: str) -> int:
     """The seed of a part; it does not depend on which other parts exist."""
     return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8])
+
+
+Cost: TypeAlias = "Callable[[Member], float]"
+"""From a skeleton to what orders it among others: the least comes first."""
+
+
+def free(_: Member) -> float:
+    """A cost that prefers no skeleton."""
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -142,6 +151,12 @@ class Member:
             return (self.skeleton, sizes) if self.system.holds(sizes) else None
         fixed = self.at(settings)
         found = None if fixed is None else next(fixed.points.draws(seed), None)
+        return None if found is None else (self.skeleton, found)
+
+    def preferred(self, preference: Preference, cost: Cost = free) -> Drawn | None:
+        """The point whose sizes come first in a preference; None if there is none."""
+        del cost  # of the only skeleton
+        found = self.points.completed(preference)
         return None if found is None else (self.skeleton, found)
 
     def agreeing(self, settings: Mapping[str, str | int]) -> Iterator[Drawn]:

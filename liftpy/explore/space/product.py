@@ -15,13 +15,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from liftpy.constraints.draw import Sampler
+from liftpy.constraints.draw import Preference, Sampler
 from liftpy.constraints.rng import Rng
 from liftpy.constraints.system import ConstraintSystem
 from liftpy.constraints.user import Wish, asked_too
 from liftpy.explore.space.across import apart, crosses, sizes_of
 from liftpy.explore.space.interleaving import interleaved
-from liftpy.explore.space.member import Drawing, Drawn, Member, subseed
+from liftpy.explore.space.member import Cost, Drawing, Drawn, Member, free, subseed
 from liftpy.rewrite.composition import STAGES, composed, prefixed
 from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import FAMILY, Skeleton, key_of
@@ -194,6 +194,21 @@ class Product:
         """A candidate that agrees with settings; None if there is none."""
         fixed = self.at(settings)
         return None if fixed is None else next(fixed.draws(Drawing(seed)), None)
+
+    def preferred(self, preference: Preference, cost: Cost = free) -> Drawn | None:
+        """The candidate whose sizes come first in a preference; None if there is none.
+
+        Of each stage, it has the first skeleton of the least cost with such a point.
+        """
+        for part in self.summands:
+            each = [
+                next((at for m in group if (at := m.preferred(preference)) is not None), None)
+                for group in (sorted(group, key=cost) for group in part.groups)
+            ]
+            drawn = [at for at in each if at is not None]
+            if len(drawn) == len(each):
+                return part.made(drawn)
+        return None
 
     def agreeing(self, settings: Settings) -> Iterator[Drawn]:
         """All candidates that agree with settings."""
