@@ -3,12 +3,13 @@
     python benchmarks/networks.py NETWORK [--size N] [--db FOLDER] [--explore SECONDS] [--repeats N]
         [--declared-order]
 
-NETWORK is a name of `NETWORKS`; --size is the height and width of the image. Images are stored with
-their channels last between operations unless --declared-order is given. The operations are joined,
-and explored for --explore seconds with the defaults of `liftpy explore`. The plan chooses among the
-candidates that the campaigns in the folder --db have measured; an operation without a campaign has
-its first candidate. The outputs are compared with ONNX Runtime's, if it is installed. A turn begins
-after a rest in which the threads of the other library stop spinning.
+NETWORK is a name of `NETWORKS`; --size is the height and width of the image, by default 224, and
+299 for inception3. Images are stored with their channels last between operations unless
+--declared-order is given. The operations are joined, and explored for --explore seconds with the
+defaults of `liftpy explore`. The plan chooses among the candidates that the campaigns in the folder
+--db have measured; an operation without a campaign has one like the best of a similar operation, or
+its first. The outputs are compared with ONNX Runtime's, if it is installed. A turn begins after a
+rest in which the threads of the other library stop spinning.
 """
 
 from __future__ import annotations
@@ -51,25 +52,28 @@ class Building:
         self,
         x: str,
         channels: tuple[int, int],
-        kernel: int,
+        kernel: int | tuple[int, int],
         stride: int = 1,
         groups: int = 1,
         *,
         relu: bool = True,
+        padded: bool = True,
     ) -> str:
         before, after = channels
-        w = self.weight(after, before // groups, kernel, kernel)
+        height, width = kernel if isinstance(kernel, tuple) else (kernel, kernel)
+        w = self.weight(after, before // groups, height, width)
         made = self.node(
             "Conv",
             [x, w, self.weight(after)],
-            pads=[kernel // 2] * 4,
+            pads=[height // 2, width // 2] * 2 if padded else [0] * 4,
             strides=[stride] * 2,
             group=groups,
         )
         return self.node("Relu", [made]) if relu else made
 
-    def pool(self, x: str) -> str:
-        return self.node("MaxPool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    def pool(self, x: str, *, padded: bool = True) -> str:
+        pads = [int(padded)] * 4
+        return self.node("MaxPool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=pads)
 
     def dense(self, x: str, before: int, after: int) -> str:
         return self.node("Gemm", [x, self.weight(after, before), self.weight(after)], transB=1)
@@ -162,19 +166,76 @@ def vgg16(size: int) -> Any:
     return b.flattened(b.dense(x, before, 1000), size, "vgg16")
 
 
+def inception3(size: int) -> Any:
+    """Inception v3: branches of 1x1, 3x3, 5x5, 1x7 and 7x1 and poolings, concatenated."""
+    b = Building()
+
+    def convs(x: str, *widths: tuple[int, int, int | tuple[int, int]], stride: int = 1) -> str:
+        """Convolutions one after another; a stride belongs to the last, which is not padded."""
+        for k, (before, after, kernel) in enumerate(widths):
+            last = k == len(widths) - 1 and stride > 1
+            x = b.conv(x, (before, after), kernel, stride if last else 1, padded=not last)
+        return x
+
+    def mean(x: str) -> str:
+        window = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}
+        return b.node("AveragePool", [x], **window)
+
+    def concat(*parts: str) -> str:
+        return b.node("Concat", [*parts], axis=1)
+
+    x = b.conv("x", (3, 32), 3, 2, padded=False)
+    x = b.conv(b.conv(x, (32, 32), 3, padded=False), (32, 64), 3)
+    x = b.conv(b.pool(x, padded=False), (64, 80), 1)
+    x = b.pool(b.conv(x, (80, 192), 3, padded=False), padded=False)
+    for n, pooled in [(192, 32), (256, 64), (288, 64)]:
+        x = concat(
+            convs(x, (n, 64, 1)),
+            convs(x, (n, 48, 1), (48, 64, 5)),
+            convs(x, (n, 64, 1), (64, 96, 3), (96, 96, 3)),
+            convs(mean(x), (n, pooled, 1)),
+        )
+    x = concat(
+        convs(x, (288, 384, 3), stride=2),
+        convs(x, (288, 64, 1), (64, 96, 3), (96, 96, 3), stride=2),
+        b.pool(x, padded=False),
+    )
+    row, column = (1, 7), (7, 1)
+    for c in (128, 160, 160, 192):
+        x = concat(
+            convs(x, (768, 192, 1)),
+            convs(x, (768, c, 1), (c, c, row), (c, 192, column)),
+            convs(x, (768, c, 1), (c, c, column), (c, c, row), (c, c, column), (c, 192, row)),
+            convs(mean(x), (768, 192, 1)),
+        )
+    x = concat(
+        convs(x, (768, 192, 1), (192, 320, 3), stride=2),
+        convs(x, (768, 192, 1), (192, 192, row), (192, 192, column), (192, 192, 3), stride=2),
+        b.pool(x, padded=False),
+    )
+    for n in (1280, 2048):
+        one, two = convs(x, (n, 384, 1)), convs(x, (n, 448, 1), (448, 384, 3))
+        sides = [convs(y, (384, 384, k)) for y in (one, two) for k in ((1, 3), (3, 1))]
+        x = concat(convs(x, (n, 320, 1)), *sides, convs(mean(x), (n, 192, 1)))
+    x = b.node("Flatten", [b.node("GlobalAveragePool", [x])])
+    return b.flattened(b.dense(x, 2048, 1000), size, "inception3")
+
+
 NETWORKS: dict[str, Callable[[int], Any]] = {
     "squeezenet": squeezenet,
     "mobilenet": mobilenet,
     "mobilenet2": mobilenet2,
     "resnet50": resnet50,
     "vgg16": vgg16,
+    "inception3": inception3,
 }
+SIZES = {"inception3": 299}  # the height and width of its images, if not 224
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("network", choices=NETWORKS)
-    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--size", type=int, default=None)
     parser.add_argument("--db", type=Path, default=None)
     parser.add_argument("--explore", type=float, default=0)
     parser.add_argument("--repeats", type=int, default=15)
@@ -182,7 +243,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.explore and given.db is None:
         parser.error("--explore needs --db, the folder for the campaigns")
-    model = NETWORKS[given.network](given.size)
+    model = NETWORKS[given.network](given.size or SIZES.get(given.network, 224))
     net = lp.network(model)
     net = (net if given.declared_order else net.channels_last()).joined()
     if given.explore:
