@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 import liftpy as lp
+from liftpy.errors import UnknownName
 from liftpy.explore import exploring
 from liftpy.explore import search as searches
 from liftpy.explore.campaign.identity import identity_of
@@ -139,3 +140,44 @@ def test_a_stored_campaign_without_the_setting_has_no_direct_part(device, tmp_pa
     old = lp.explore(program, 2, 1, tmp_path / "old.db", device, again=False)
     drawn = searches.named("guided")(space, 1, [], lambda *_: True)
     assert old.rows[1].id == next(c.key for c in drawn if c.key != old.rows[0].id)
+
+
+@pytest.mark.parametrize("search", ["random", "guided"])
+def test_a_campaign_may_begin_with_given_settings_and_goes_on_without_them(
+    search, device, tmp_path
+):
+    given = next(c for c in space_of(ROWS, device).draws(7) if c.skeleton.family != PLAIN)
+    file = tmp_path / "a.db"
+    one = lp.explore(ROWS, 1, 1, file, device, search=search, again=False, first=given.assignment)
+    assert [row.id for row in one.rows] == [given.key]
+    assert not one.exhausted
+    more = lp.explore(ROWS, 4, 1, file, device, search=search, again=False)
+    assert [row.ordinal for row in more.rows] == [0, 1, 2, 3]
+    assert [row.id for row in more.rows].count(given.key) == 1
+    assert more.rows[0].id == given.key
+    if search == "random":
+        draws = (c.key for c in space_of(ROWS, device).draws(1))
+        others = [key for key in itertools.islice(draws, 4) if key != given.key]
+        assert [row.id for row in more.rows[1:]] == others[:3]
+
+
+def test_nothing_is_derived_before_a_given_candidate_is_measured(device, tmp_path, monkeypatch):
+    derived = []
+    monkeypatch.setattr(exploring, "whole_space", lambda *_a, **_b: derived.append(1))
+    given = plainest(space_of(ROWS, device)).assignment
+    lp.explore(ROWS, 1, 1, tmp_path / "a.db", device, again=False, first=given)
+    assert not derived
+
+
+def test_a_campaign_that_began_with_a_given_candidate_can_be_exhausted(device, tmp_path):
+    few = lp.parse("def f(xs: [3]f32) = xs |> map(x => x * x)")
+    space = space_of(few, device)
+    given = [*space.draws(0)][-1].assignment
+    done = lp.explore(few, 10_000, 1, tmp_path / "a.db", device, again=False, first=given)
+    assert done.exhausted
+    assert len(done.rows) == space.count()
+
+
+def test_settings_that_no_candidate_has_are_refused(device, tmp_path):
+    with pytest.raises(UnknownName):
+        lp.explore(ROWS, 1, 1, tmp_path / "a.db", device, first={"family": PLAIN, "map": "odd"})
