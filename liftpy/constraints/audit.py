@@ -41,6 +41,7 @@ from liftpy.primitives import (
     ToLocalPadded,
     ToPrivate,
     ToStreamed,
+    ToSubgroup,
 )
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import RULES
@@ -72,6 +73,8 @@ CODE = "code size"
 LARGEST = "device largest buffer"
 TOTAL = "device global memory"
 IMAGES = "device images"
+SUBGROUP = "subgroup of kernel"
+OF_PROFILE = "device subgroup"
 
 FORMS: dict[type[Primitive], Asks | Silent] = {
     MapSeq: Silent("a loop may take any number of steps, and holds no memory"),
@@ -99,6 +102,7 @@ FORMS: dict[type[Primitive], Asks | Silent] = {
     ToLocal: Asks((LOCAL,)),
     ToLocalPadded: Asks((LOCAL,)),
     ToPrivate: Asks((PRIVATE, CODE)),
+    ToSubgroup: Asks((WORK_GROUP, SUBGROUP, PRIVATE, CODE)),
     AsImage: Asks((IMAGES,)),
 }
 """What each lowered form requires of the device it runs on."""
@@ -118,7 +122,7 @@ DEVICE: dict[str, Asks | Silent] = {
     ),
     "vector_width": Silent("the driver splits wider vectors: only speed depends on it"),
     "extensions": Silent("a program that needs a missing extension is refused as a whole"),
-    "profile": IDENTITY,
+    "profile": Asks((OF_PROFILE,)),
     "private_memory": Asks((PRIVATE,)),
     "max_work_group_size": Asks((WORK_GROUP,)),
     "max_work_item_sizes": Asks((WORK_GROUP,)),

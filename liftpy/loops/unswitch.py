@@ -23,7 +23,8 @@ versions compute the same values in the same order. The first of three ways that
 
 Guards that mention a variable declared in the loop (a data-dependent index) stay in every version,
 and are not counted here. A loop with a barrier or a fold of subgroups stays as it is, because
-work-items might take different branches.
+work-items might take different branches. A loop with a broadcast gets only versions in which all
+work-items of a subgroup are together (`loops/together.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from dataclasses import dataclass, field, replace
 
 from liftpy.loops.merge_stores import decided_by
 from liftpy.loops.terms import at_all, turning_point
+from liftpy.loops.together import common_counters, has_broadcast, is_same
 from liftpy.loops.tree import (
     Assume,
     Block,
@@ -76,7 +78,7 @@ def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
         free = _free(s, known)
         passes = _passes(free, _movable(free))
         inside = _apart(free, *passes) if passes else [free]
-        return [If(All(known), Block(tuple(inside)), Block((s,)))]
+        return [If(All(known), Block(tuple(inside)), Block((_other(s, known),)))]
     counters = counters_of(s)
     needed = {t: end for t in tests if (end := _always(t, counters)) is not None}
     made = s
@@ -99,9 +101,16 @@ def _splits(s: For) -> bool:
 
 
 def _movable(s: For) -> dict[RangeTest, None]:
-    """The tests in a loop that mention no variable of the loop: its value is an index."""
+    """The tests in a loop that mention no variable of the loop: its value is an index.
+
+    If the loop has a broadcast, these are only the tests with one outcome for a subgroup.
+    """
     own = declared_in(s)
-    return {t: None for t in tests_in(s.body) if own.isdisjoint(t.index.names())}
+    found = {t: None for t in tests_in(s.body) if own.isdisjoint(t.index.names())}
+    if found and has_broadcast(s.body):
+        common = common_counters(s)
+        return {t: None for t in found if is_same(t, common)}
+    return found
 
 
 def declared_in(s: For) -> frozenset[str]:
@@ -119,6 +128,16 @@ def _known(s: For, tests: Collection[RangeTest]) -> tuple[RangeTest, ...]:
 def _free(s: For, holding: Iterable[RangeTest]) -> For:
     """A loop in which some tests hold."""
     return replace(s, body=Given(frozenset(holding)).block(s.body))
+
+
+def _other(s: For, known: tuple[RangeTest, ...]) -> For:
+    """A loop where not all of some tests hold: where its broadcasts are left out, if one test says.
+
+    A subgroup that is too small for a broadcast then does not test that in each iteration.
+    """
+    if len(known) > 1 or not has_broadcast(s.body):
+        return s
+    return replace(s, body=Given(frozenset(), frozenset(known)).block(s.body))
 
 
 def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTest]] | None:
