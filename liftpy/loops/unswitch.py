@@ -23,8 +23,9 @@ versions compute the same values in the same order. The first of three ways that
 
 Guards that mention a variable declared in the loop (a data-dependent index) stay in every version,
 and are not counted here. A loop with a barrier or a fold of subgroups stays as it is, because
-work-items might take different branches. A loop with a broadcast gets only versions in which all
-work-items of a subgroup are together (`loops/together.py`).
+work-items might take different branches. A loop with a broadcast first gets versions for large and
+for small subgroups, and then only versions in which all work-items of a subgroup are together
+(`loops/together.py`).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from liftpy.loops.tree import (
     with_blocks,
 )
 from liftpy.loops.values import (
+    SUBGROUP_SIZE,
     All,
     Both,
     Condition,
@@ -74,11 +76,13 @@ def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
     tests = _movable(s)
     if not tests:
         return [s]
+    if sizes := tuple(t for t in tests if set(t.index.names()) == {SUBGROUP_SIZE}):
+        return [_by_size(s, sizes, outermost=outermost)]
     if known := _known(s, tests):
         free = _free(s, known)
         passes = _passes(free, _movable(free))
         inside = _apart(free, *passes) if passes else [free]
-        return [If(All(known), Block(tuple(inside)), Block((_other(s, known),)))]
+        return [If(All(known), Block(tuple(inside)), Block((s,)))]
     counters = counters_of(s)
     needed = {t: end for t in tests if (end := _always(t, counters)) is not None}
     made = s
@@ -130,14 +134,18 @@ def _free(s: For, holding: Iterable[RangeTest]) -> For:
     return replace(s, body=Given(frozenset(holding)).block(s.body))
 
 
-def _other(s: For, known: tuple[RangeTest, ...]) -> For:
-    """A loop where not all of some tests hold: where its broadcasts are left out, if one test says.
+def _by_size(s: For, tests: tuple[RangeTest, ...], *, outermost: bool) -> If:
+    """The versions of a loop for large subgroups and for small ones.
 
-    A subgroup that is too small for a broadcast then does not test that in each iteration.
+    If there is one test on the size, the other version has no broadcasts, and does not load what
+    they would read.
     """
-    if len(known) > 1 or not has_broadcast(s.body):
-        return s
-    return replace(s, body=Given(frozenset(), frozenset(known)).block(s.body))
+    large = _versions(_free(s, tests), outermost=outermost)
+    small: list[Statement] = [s]
+    if len(tests) == 1:
+        apart = replace(s, body=Given(frozenset(), frozenset(tests)).block(s.body))
+        small = _versions(apart, outermost=outermost)
+    return If(All(tests), Block(tuple(large)), Block(tuple(small)))
 
 
 def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTest]] | None:

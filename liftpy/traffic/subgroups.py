@@ -26,6 +26,7 @@ from liftpy.loops.tree import (
     with_blocks,
 )
 from liftpy.loops.unswitch import Given, own_tests
+from liftpy.loops.unused import without_unused
 from liftpy.loops.values import (
     SUBGROUP_ID,
     SUBGROUP_LOCAL_ID,
@@ -127,7 +128,7 @@ def with_subgroups_of(code: LoopKernel, size: int) -> LoopKernel:
                 (holding if room >= 0 else failing).add(test)
     decided = Given(frozenset(holding), frozenset(failing)).block(code.block)
     own = var("lid0", 0, code.local_size[0] - 1) % size
-    return replace(code, block=in_order(decided, own))
+    return replace(code, block=without_unused(in_order(decided, own)))
 
 
 def in_order(block: Block, own: Nat) -> Block:

@@ -40,7 +40,7 @@ def executions(code: LoopKernel, assumed: frozenset[str] = frozenset()) -> Execu
 
     An expression that the code repeats counts each time, unless `ONCE` is assumed.
     """
-    counting = Counting(code, {}, assumed)
+    counting = Counting(code, {}, assumed, subgroup=1)  # as on a device without subgroups
     with np.errstate(all="ignore"):
         counting.block(code.block, counting.everybody)
     return counting.executed
