@@ -34,12 +34,18 @@ LOOP = """def p(a: [6][8]f32, b: [13][8]f32) = a |> split(2) |> mapWrg(0, rows =
     bs |> mapLcl(0, col => x |> mapSeq(row => zip(row, col)
       |> reduceSeq((s, t) => s + t.0 * t.1, 0)))) |> join)"""
 LONG = ROWS.replace("b: [13]", "b: [7]")
+WINDOWS = """def p(a: [6][9]f32, b: [12][3]f32) = a |> split(2) |> mapWrg(0, rows =>
+  let x = (rows |> toSubgroup) in
+  b |> transpose |> map(pad(1, 1, 0)) |> transpose |> slide(3, 1) |> mapLcl(0, w =>
+    x |> mapSeq(row => zip(row |> split(3), w) |> reduceSeq((s, p) =>
+      zip(p.0, p.1) |> reduceSeq((u, q) => u + q.0 * q.1, s), 0))))"""
 CASES = {
     "rows": ROWS,
     "unrolled": UNROLLED,
     "padded": PADDED,
     "a loop": LOOP,
     "a row too long": LONG,
+    "padded windows": WINDOWS,
 }
 
 
@@ -50,7 +56,10 @@ def made(text: str) -> Compilation:
 def wanted(text: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if text == PADDED:
         a = np.pad(a, ((0, 0), (1, 0)))[:, :8]
-    return np.einsum("gik,jk->gji", a.reshape(3, 2, 8), b)
+    if text == WINDOWS:
+        padded = np.pad(b, ((1, 1), (0, 0)))
+        b = np.stack([padded[k : k + 3].ravel() for k in range(12)])
+    return np.einsum("gik,jk->gji", a.reshape(3, 2, -1), b)
 
 
 @pytest.mark.parametrize("text", CASES.values(), ids=list(CASES))
