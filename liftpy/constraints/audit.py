@@ -73,8 +73,6 @@ CODE = "code size"
 LARGEST = "device largest buffer"
 TOTAL = "device global memory"
 IMAGES = "device images"
-SUBGROUP = "subgroup of kernel"
-OF_PROFILE = "device subgroup"
 
 FORMS: dict[type[Primitive], Asks | Silent] = {
     MapSeq: Silent("a loop may take any number of steps, and holds no memory"),
@@ -102,7 +100,7 @@ FORMS: dict[type[Primitive], Asks | Silent] = {
     ToLocal: Asks((LOCAL,)),
     ToLocalPadded: Asks((LOCAL,)),
     ToPrivate: Asks((PRIVATE, CODE)),
-    ToSubgroup: Asks((WORK_GROUP, SUBGROUP, PRIVATE, CODE)),
+    ToSubgroup: Asks((WORK_GROUP, PRIVATE, CODE)),
     AsImage: Asks((IMAGES,)),
 }
 """What each lowered form requires of the device it runs on."""
@@ -122,7 +120,7 @@ DEVICE: dict[str, Asks | Silent] = {
     ),
     "vector_width": Silent("the driver splits wider vectors: only speed depends on it"),
     "extensions": Silent("a program that needs a missing extension is refused as a whole"),
-    "profile": Asks((OF_PROFILE,)),
+    "profile": IDENTITY,
     "private_memory": Asks((PRIVATE,)),
     "max_work_group_size": Asks((WORK_GROUP,)),
     "max_work_item_sizes": Asks((WORK_GROUP,)),

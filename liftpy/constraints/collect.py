@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 from liftpy.constraints.device import Device, check_extensions
 from liftpy.constraints.length import length, serial_length
-from liftpy.constraints.profile import profile
 from liftpy.constraints.statements import statements, sum_of
 from liftpy.constraints.system import MEMORY_LIMIT, Clause, ConstraintSystem
 from liftpy.errors import InternalError
@@ -259,10 +258,7 @@ def asked_of_launch(
             who = f"device work-group size in dimension {dim} of kernel {kernel.name}"
             yield at_most(extent, most), who
         for row in demand.spread:
-            who = f"subgroup of kernel {kernel.name}"
-            yield at_most(row, local[0]), who
-            if (most := subgroup_of(device)) is not None:
-                yield at_most(row, most), f"device {who}"
+            yield at_most(row, local[0]), f"rows of subgroups in kernel {kernel.name}"
     who = f"device local memory of kernel {kernel.name}"
     between = (LOCAL_ALIGNMENT - 1) * max(0, demand.local_arrays - 1)  # unused, at most
     yield at_most(demand.local + between, device.local_memory), who
@@ -281,11 +277,6 @@ def asked_of_launch(
         for every in alternatives(length(kernel)):
             if not follows(every.substitute(ranges), known, limit):
                 yield at_most(every, CODE_LIMIT), f"{who}, all statements"
-
-
-def subgroup_of(device: Device) -> int | None:
-    """The work-items of a subgroup, if the device's profile states their number."""
-    return profile(device.profile).figures.get("subgroup") if device.profile else None
 
 
 def sizes_of(body: Expr) -> frozenset[str]:

@@ -281,13 +281,23 @@ def _row_of_subgroup(xs: Expr, above: tuple[Level, ...]) -> Nat:
 
 
 def _check_one_dimension(found: Demand) -> None:
-    """Check that groups that hold arrays in registers of subgroups have one dimension."""
+    """Check that groups that hold arrays in registers of subgroups have one dimension.
+
+    A row that is longer than a group is held by no subgroup.
+    """
     x, y, z = found.local_size()
     if found.spread and (y, z) != (ONE, ONE):
         raise TypeRefused(
             f"{ToSubgroup.name} is in groups of {x} * {y} * {z} work-items, and subgroups are "
             "formed along one dimension: use mapLcl(0) only"
         )
+    for row in found.spread:
+        if row.constant is not None and x.constant is not None and row.constant > x.constant:
+            raise TypeRefused(
+                f"{ToSubgroup.name} holds rows of {row} elements, and a work-group has {x} "
+                f"work-items: no subgroup has as many. Use rows of at most {x} elements, with "
+                "split, or a larger group"
+            )
 
 
 def check_in_place(fun: ReduceInPlace) -> None:

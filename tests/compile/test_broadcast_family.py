@@ -194,15 +194,14 @@ def test_a_convolution_with_channels_last_is_right(runtime: Device) -> None:
 @pytest.mark.parametrize("name", ["mali-g610", "adreno-740", "intel-xe"])
 @pytest.mark.parametrize("program", ["matmul/96x63x80", "vgg16/24:nchw"])
 def test_draws_keep_the_limits_of_a_profile(name: str, program: str) -> None:
-    """A row is no longer than the profile's subgroups, nor than a group."""
+    """A row is no longer than a group."""
     device = find_device(f"profile:{name}")
-    most = {"mali-g610": 16, "adreno-740": 64, "intel-xe": 16}[name]
     of = workload(program)
     drawn = Space.of(of, device, some_skeletons(of)).sample(60, seed=11)
     assert len({c.label for c in drawn}) > 45
     for candidate in drawn:
         sizes = {k: v for k, v in candidate.assignment.items() if isinstance(v, int)}
-        assert sizes["chunk"] <= min(most, sizes["group"])
+        assert sizes["chunk"] <= sizes["group"]
         assert sizes["kappa"] % sizes["v"] == 0
         assert sizes["group"] <= device.max_work_group_size
 

@@ -434,6 +434,8 @@ LOWERED = {
     "|> mapLcl(0, y => s |> reduceSeq(add, y)))",
     "subgroup_where_an_item_reads_it": "xss |> mapWrg(0, r => "
     "generate(4, (i: i32) => r |> toSubgroup |> at(i)) |> mapLcl(0, x => x))",
+    "subgroup_of_a_row_longer_than_a_group": "ys |> split(6) |> mapWrg(0, r => let s = "
+    "(r |> toSubgroup) in xss |> transpose |> mapLcl(0, x => s |> reduceSeq(add, 0)))",
     "subgroup_of_each_item": "xss |> mapWrg(0, r => ys |> mapLcl(0, y => "
     "let s = (r |> toSubgroup) in s |> reduceSeq((a, x) => a + x * y, 0)))",
     "subgroup_without_groups": "xss |> mapGlb(0, r => r |> toSubgroup |> reduceSeq(add, 0))",

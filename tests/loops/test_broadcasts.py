@@ -33,7 +33,6 @@ LOOP = """def p(a: [6][8]f32, b: [13][8]f32) = a |> split(2) |> mapWrg(0, rows =
   b |> split(1) |> transpose |> mapSeq(bs => let x = (rows |> toSubgroup) in
     bs |> mapLcl(0, col => x |> mapSeq(row => zip(row, col)
       |> reduceSeq((s, t) => s + t.0 * t.1, 0)))) |> join)"""
-LONG = ROWS.replace("b: [13]", "b: [7]")
 WINDOWS = """def p(a: [6][9]f32, b: [12][3]f32) = a |> split(2) |> mapWrg(0, rows =>
   let x = (rows |> toSubgroup) in
   b |> transpose |> map(pad(1, 1, 0)) |> transpose |> slide(3, 1) |> mapLcl(0, w =>
@@ -44,7 +43,6 @@ CASES = {
     "unrolled": UNROLLED,
     "padded": PADDED,
     "a loop": LOOP,
-    "a row too long": LONG,
     "padded windows": WINDOWS,
 }
 
@@ -90,11 +88,6 @@ def test_guards_of_the_array_are_tested_where_it_is_loaded() -> None:
             assert branch.condition == All((RangeTest(branch.condition.tests[0].index),))
             assert branch.condition.tests[0].index.names() == {SUBGROUP_SIZE}
             assert not has_broadcast(branch.otherwise)
-
-
-def test_a_row_longer_than_a_group_is_read_without_broadcasts() -> None:
-    (code,) = made(LONG).loops
-    assert not has_broadcast(code.block)
 
 
 def test_the_interpreter_refuses_a_broadcast_that_some_work_items_do_not_reach() -> None:

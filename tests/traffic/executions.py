@@ -20,6 +20,7 @@ from liftpy.loops.tree import (
 from liftpy.loops.values import (
     Cell,
     Select,
+    SubgroupsReduce,
     Value,
 )
 from liftpy.semantics.operations import DTYPES
@@ -70,6 +71,9 @@ class Counting(Machine):
         if GUARDS in self.assumed and isinstance(value, Select):
             self.value(value.otherwise, who)
             return self.value(value.then, who)
+        if ONCE not in self.assumed and isinstance(value, SubgroupsReduce):
+            for _ in range(1, self.count_of_subgroups):  # the code reads each result
+                self.load(value.cell, who)
         return super().value(value, who)
 
     def load(self, cell: Cell, who: Array) -> Array:

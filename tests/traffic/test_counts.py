@@ -16,6 +16,7 @@ import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.campaign.replay import named_candidate
 from liftpy.explore.measure.inputs import inputs
+from liftpy.loops.values import SUBGROUP_LOCAL_ID
 from liftpy.opencl.arguments import by_buffer
 from liftpy.pipeline import compile_candidate, run_code
 from liftpy.rewrite.strategies.families import FAMILIES
@@ -146,7 +147,7 @@ def modelled(candidate):
     """The counts of all work-items of each run-phase kernel."""
     found = []
     for code in alone(codes_of(candidate)):
-        reader = Reader("gid0", ids=code.ranges)
+        reader = Reader("gid0", ids={**code.ranges, SUBGROUP_LOCAL_ID: 1})
         reader.block(code.block, {}, [])
         items = math.prod(code.global_size)
         found.append(Counter({key: n * items for key, n in reader.counts.executed.items()}))
