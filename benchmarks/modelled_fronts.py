@@ -6,8 +6,9 @@ For each layer, a modelled campaign (`explore --modelled`) with seed 0 and the d
 of the table, in Markdown, says the modelled time of the fastest direct form and of the fastest of
 all, each with the share of the device's peak that its multiplications and additions are (those of
 the convolution, which Winograd's forms do not all execute), the part of the time that bounds the
-fastest, the number of points on the front, the least peak memory, and the memory that im2col's
-matrix would add, as a multiple of it.
+fastest, the points of the front as pairs of modelled ms and MiB (each once, although several
+candidates may have the same time and peak), and the memory that im2col's matrix would add, as a
+multiple of the least peak.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ def modelled_row(layer: int, samples: int, device: str, out: Path) -> str:
     target = find_device(device)
     hardware = hardware_of(target)
     path = out / f"vgg16_{layer}.db"
-    campaign = lp.explore(lp.workload(name), samples, db=path, device=device, modelled=True)
+    program = lp.workload(name)
+    campaign = lp.explore(program, samples, db=path, device=device, modelled=True)
     flops_per_ns = target.compute_units * hardware.flops_per_cycle * hardware.clock / 1000
-    front = campaign.pareto()
+    points = {((row.time_ns or 0) / 1e6, (row.peak or 0) / 2**20) for row in campaign.pareto()}
+    front = ", ".join(f"{time:.3g} in {peak:.1f}" for time, peak in sorted(points))
 
     def told(row: Row) -> str:
         time = row.time_ns or 0
@@ -48,8 +51,8 @@ def modelled_row(layer: int, samples: int, device: str, out: Path) -> str:
     columns = 4 * rows * width * shape.channels * shape.kernel[0] * shape.kernel[1]
     bound = fastest.reason.removeprefix("modelled, bound by ")
     return (
-        f"| {name} | {told(plain)} | {told(fastest)} | {bound} | {len(front)} | "
-        f"{least / 2**20:.1f} | {(least + columns) / least:.2g} |"
+        f"| {name} | {told(plain)} | {told(fastest)} | {bound} | "
+        f"{len(points)}: {front} | {(least + columns) / least:.2g} |"
     )
 
 
@@ -64,9 +67,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         out = options.out or Path(folder)
         out.mkdir(parents=True, exist_ok=True)
-        heads = ("layer", "direct, modelled ms", "fastest, modelled ms", "bound by", "front")
-        print(f"| {' | '.join(heads)} | least MiB | with im2col |")
-        print("| --- | --- | --- | --- | --- | --- | --- |")
+        heads = ("layer", "direct, modelled ms", "fastest, modelled ms", "bound by", "ms in MiB")
+        print(f"| {' | '.join(heads)} | with im2col |")
+        print("| --- | --- | --- | --- | --- | --- |")
         for layer in options.layers:
             print(modelled_row(layer, options.samples, options.device, out), flush=True)
 

@@ -180,6 +180,7 @@ if TYPE_CHECKING:  # the definitions for type checkers; at run time, _HOMES has 
         to_local_padded,
         to_private,
         to_streamed,
+        to_subgroup,
         transpose,
         uncover,
         unequal,
@@ -225,9 +226,9 @@ __all__ = [
     "show", "sin", "sinh", "size", "slice", "slide", "slide2d", "slide2d_rect", "slide3d",
     "slide_copies", "slide_seq", "slide_strict", "smaller", "space", "split", "split_at", "sqrt",
     "strategy", "stride", "take", "tanh", "to_global", "to_local", "to_local_padded", "to_private",
-    "to_storage", "to_streamed", "torch_backend", "torch_function", "torch_module", "transpose",
-    "u8", "u16", "u32", "u64", "uncover", "unequal", "unslide", "unzip", "var", "with_energy",
-    "with_storage", "workload", "workloads", "zip",
+    "to_storage", "to_streamed", "to_subgroup", "torch_backend", "torch_function", "torch_module",
+    "transpose", "u8", "u16", "u32", "u64", "uncover", "unequal", "unslide", "unzip", "var",
+    "with_energy", "with_storage", "workload", "workloads", "zip",
 ]  # fmt: skip
 
 _WORDS = "liftpy.language.embedded.lang"

@@ -57,7 +57,7 @@ from liftpy.explore.measure.check import TOLERANCE
 from liftpy.explore.measure.pareto import rule
 from liftpy.explore.report import tables as report
 from liftpy.explore.report import wording
-from liftpy.explore.search import DEFAULT, SEARCHES
+from liftpy.explore.search import DEFAULT, MODELLED, SEARCHES
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.semantics.storage import with_storage
 
@@ -121,14 +121,14 @@ def explore(  # noqa: PLR0913  one parameter per option
         ),
     ] = None,
     search: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--search",
             metavar="NAME",
             parser=one_of(SEARCHES, "search"),
-            help=f"One of: {', '.join(SEARCHES)}.",
+            help=f"One of: {', '.join(SEARCHES)}; by default {DEFAULT}, modelled {MODELLED}.",
         ),
-    ] = DEFAULT,
+    ] = None,
     again: Annotated[
         bool, typer.Option(help="Remeasure candidates on the front whose intervals overlap.")
     ] = True,
@@ -236,7 +236,7 @@ def explore(  # noqa: PLR0913  one parameter per option
             build_limit=build_limit,
             again=again,
             tolerance=tolerance,
-            search=search,
+            search=search or DEFAULT,
             sampler=sampler.value,
         )
         return
@@ -258,8 +258,9 @@ def explore(  # noqa: PLR0913  one parameter per option
             fixed={**chosen, **listed},
         )
         space = replace(space, sampler=sampler.value)
-        found = search_offline(stored.on(device), space, search, seed, samples)
-        show_offline(found, search, seed, json=json)
+        named = search or DEFAULT
+        found = search_offline(stored.on(device), space, named, seed, samples)
+        show_offline(found, named, seed, json=json)
         return
     if workers is not None and board is not None:
         raise typer.BadParameter("it cannot be combined with --workers", param_hint="--board")

@@ -41,6 +41,7 @@ from liftpy.primitives import (
     ToLocalPadded,
     ToPrivate,
     ToStreamed,
+    ToSubgroup,
 )
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules import RULES
@@ -99,6 +100,7 @@ FORMS: dict[type[Primitive], Asks | Silent] = {
     ToLocal: Asks((LOCAL,)),
     ToLocalPadded: Asks((LOCAL,)),
     ToPrivate: Asks((PRIVATE, CODE)),
+    ToSubgroup: Asks((WORK_GROUP, PRIVATE, CODE)),
     AsImage: Asks((IMAGES,)),
 }
 """What each lowered form requires of the device it runs on."""

@@ -6,7 +6,7 @@ See `liftpy.constraints.length`, which follows the emitter through them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -379,6 +379,29 @@ class Blocks:
         made = self.frames.pop()
         self.frame.indexed |= made.indexed
         self.frame.each = self.frame.each + made.total() * times
+
+    def in_subgroup(self, xs: Pull, t: Type) -> Value:
+        """An array in registers of a subgroup: a variable for each row, and choices to read them.
+
+        The rows are registers, so that the loops over them are unrolled.
+        """
+        held = self.memory(t, "private")
+        suffices = self.read.inside(var("size", 0), ONE)
+        *counts, _ = t.lengths()
+
+        def load(rows: Pull, counts: Sequence[Nat]) -> None:
+            if counts:
+                self.unrolled(counts[0], lambda i: load(rows[i], counts[1:]))
+            else:
+                self.variable(rows[var("own", 0)])
+
+        def read(rows: Pull, registers: Pull, depth: int) -> Pull:
+            if depth:
+                return Pull(rows.length, lambda i: read(rows[i], registers[i], depth - 1))
+            return Pull(rows.length, lambda j: self.read.either(suffices, registers[ZERO], rows[j]))
+
+        load(xs, counts)
+        return read(xs, held, len(counts))
 
     # --- loops ---
 

@@ -257,6 +257,8 @@ def asked_of_launch(
         for dim, (extent, most) in enumerate(zip(local, device.max_work_item_sizes, strict=True)):
             who = f"device work-group size in dimension {dim} of kernel {kernel.name}"
             yield at_most(extent, most), who
+        for row in demand.spread:
+            yield at_most(row, local[0]), f"rows of subgroups in kernel {kernel.name}"
     who = f"device local memory of kernel {kernel.name}"
     between = (LOCAL_ALIGNMENT - 1) * max(0, demand.local_arrays - 1)  # unused, at most
     yield at_most(demand.local + between, device.local_memory), who

@@ -51,6 +51,7 @@ from liftpy.primitives import (
     SlideSeq,
     ToGlobal,
     ToLocal,
+    ToSubgroup,
 )
 from liftpy.primitives.levels import PARALLEL
 from liftpy.primitives.map import array_of
@@ -101,6 +102,8 @@ class Length(Blocks):
     def called(self, expr: FunCall, fun: Function, args: tuple[Expr, ...], env: Env) -> Value:
         """`view` for a call."""
         match fun:
+            case ToSubgroup():
+                return self.in_subgroup(self.view(args[0], env), args[0].type)
             case MemoryPrimitive():
                 (arg,) = args
                 value = self.memory(arg.type, space_of(fun))

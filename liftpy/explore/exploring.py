@@ -82,7 +82,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     candidate_limit: float = CANDIDATE_LIMIT,
     build_limit: float | None = None,
     tolerance: float | None = None,
-    search: str = searches.DEFAULT,
+    search: str | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
     sizes: Mapping[str, int] | None = None,
     where: Sequence[str] = (),
@@ -103,7 +103,8 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
 ) -> Campaign:
     """Runs a campaign: compiles, checks and times the first `samples` candidates of a search.
 
-    `search` names one of `liftpy.explore.search`; `seed` determines its draws.
+    `search` names one of `liftpy.explore.search`: by default `guided`, or `front` for a modelled
+    campaign that was not begun with another one. `seed` determines its draws.
 
     >>> squares = lp.parse("def squares(xs: [64]f32) = xs |> map(x => x * x)")
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -162,7 +163,8 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     started = time.time()
     _check_limits(samples, time_limit, candidate_limit, build_limit, tolerance, max_error)
     deadline = Deadline.after(time_limit, began, phase)
-    searches.named(search)  # refuses an unknown name before any work
+    if search is not None:
+        searches.named(search)  # refuses an unknown name before any work
     bank = bank_asked(winograd_points)
     with ExitStack() as opened:
         phase("looking for devices")
@@ -174,6 +176,7 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
                 "a campaign with conditions begins with its own first candidate: leave out "
                 "`first`, or `families`, `where`, `fixed` and `max_error`"
             )
+        search = search or default_search(begun, modelled=modelled)
         if modelled and times:
             raise ArgumentRefused(
                 "a modelled campaign cannot begin with measured times: leave out `times` (--times)"
@@ -347,6 +350,13 @@ class Explored:
     def sharpen(self, key: str, outcome: Outcome) -> None:
         """Stores the outcome of measuring a candidate again."""
         self.store.sharpen(key, outcome)
+
+
+def default_search(begun: Identity | None, *, modelled: bool) -> str:
+    """The search of a campaign for which none is named; `begun` is what its file has."""
+    if not modelled:
+        return searches.DEFAULT
+    return searches.MODELLED if begun is None else str(begun.settings["search"])
 
 
 def _check_limits(

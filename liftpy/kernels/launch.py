@@ -40,6 +40,7 @@ from liftpy.primitives import (
     ToGlobal,
     ToLocal,
     ToPrivate,
+    ToSubgroup,
 )
 from liftpy.primitives.atomics import ATOMIC_OPERATORS, ATOMIC_TYPES, atomic_operator
 from liftpy.primitives.in_place import is_pure, rereads
@@ -48,6 +49,7 @@ from liftpy.primitives.map import array_of
 from liftpy.primitives.subgroups import (
     SUBGROUP_OPERATORS,
     SUBGROUP_TYPES,
+    cannot_hold,
     subgroup_operator,
 )
 from liftpy.primitives.work import computes, is_layout, writable
@@ -73,6 +75,8 @@ class Demand:
     """The folds over parallel maps: the extents, by dimension, that divide their accumulators."""
     folded: list[Nat] = field(default_factory=list[Nat])
     """The lengths of the arrays that subgroups fold."""
+    spread: list[Nat] = field(default_factory=list[Nat])
+    """The lengths of the rows that subgroups hold in registers."""
 
     def extents(self, level: type) -> dict[int, list[Nat]]:
         """The extents of one parallel level."""
@@ -113,6 +117,7 @@ def demand(body: Expr) -> Demand:
     check_writers(body)
     _check_divided(found)
     _check_folded(found)
+    _check_one_dimension(found)
     if found.glb and found.groups:
         message = (
             "mapGlb cannot be mixed with mapWrg or mapLcl in one kernel: use toGlobal between them"
@@ -147,6 +152,8 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
                 found.local_arrays += len(components(expr.type))
             case ToPrivate():
                 check_storage(expr, PARALLEL, "toPrivate")
+            case ToSubgroup():
+                found.spread.append(_row_of_subgroup(expr.args[0], above))
             case ReduceSeq() | ReduceSeqUnroll() as fun:
                 extents, _ = divided(expr.args[0])
                 check_step(fun.f.body, frozenset(extents), fun.name)
@@ -247,6 +254,52 @@ def _check_folded(found: Demand) -> None:
             )
 
 
+def _row_of_subgroup(xs: Expr, above: tuple[Level, ...]) -> Nat:
+    """The length of the rows of an array that subgroups hold.
+
+    TypeRefused for elements without a broadcast, what the kernel computes, and a wrong level.
+    """
+    name = ToSubgroup.name
+    if (why := cannot_hold(xs.type)) is not None:
+        raise TypeRefused(
+            f"{name} of {xs.type}: {why}. Convert the elements with map before {name}, or apply it "
+            "to each component of a tuple"
+        )
+    if not is_pure(xs) or has_call(xs, *PARALLEL):
+        raise TypeRefused(
+            f"{name} holds an array in buffers that its kernel only reads, and not one that the "
+            "kernel computes or stores: use toLocal"
+        )
+    levels = [level for level, _ in above]
+    if MapWrg not in levels or MapLcl in levels:
+        raise TypeRefused(
+            f"{name} must be inside a mapWrg and outside every mapLcl: "
+            "the work-items of a subgroup load the array together"
+        )
+    *_, length = xs.type.lengths()
+    return length
+
+
+def _check_one_dimension(found: Demand) -> None:
+    """Check that groups that hold arrays in registers of subgroups have one dimension.
+
+    A row that is longer than a group is held by no subgroup.
+    """
+    x, y, z = found.local_size()
+    if found.spread and (y, z) != (ONE, ONE):
+        raise TypeRefused(
+            f"{ToSubgroup.name} is in groups of {x} * {y} * {z} work-items, and subgroups are "
+            "formed along one dimension: use mapLcl(0) only"
+        )
+    for row in found.spread:
+        if row.constant is not None and x.constant is not None and row.constant > x.constant:
+            raise TypeRefused(
+                f"{ToSubgroup.name} holds rows of {row} elements, and a work-group has {x} "
+                f"work-items: no subgroup has as many. Use rows of at most {x} elements, with "
+                "split, or a larger group"
+            )
+
+
 def check_in_place(fun: ReduceInPlace) -> None:
     """Check that no fold in place in the step reads the accumulator other than to begin with it."""
     if rereads(fun.f, ReduceInPlace):
@@ -328,7 +381,7 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
     accumulator. So does a reduction from whose result another one continues.
     """
     total = ZERO
-    if not has_call(expr, AnyReduce, AnyIterate, AnyScan, SlideSeq, ToPrivate):
+    if not has_call(expr, AnyReduce, AnyIterate, AnyScan, SlideSeq, ToPrivate, ToSubgroup):
         return total
     if not isinstance(expr, FunCall):
         for child in children(expr):
@@ -355,6 +408,9 @@ def private_bytes(expr: Expr, *, ends_step: bool = False) -> Nat:
             total = size_bytes(window)
         case ToPrivate():
             total = size_bytes(expr.type)
+        case ToSubgroup():
+            *_, length = expr.type.lengths()
+            total = size_bytes(expr.type) // length
         case _:
             pass
     function = function_of(expr.fun)

@@ -34,6 +34,7 @@ from liftpy.ir.walk import every_part
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.nest import MOST_STATEMENTS
 from liftpy.loops.silent_stores import names_in
+from liftpy.loops.together import has_broadcast
 from liftpy.loops.tree import (
     Block,
     For,
@@ -230,7 +231,7 @@ def of_block(block: Block, known: frozenset[str], room: int) -> Block:
     before, after = block.statements[:start], block.statements[end:]
     room -= size_of(Block((*before, *after)))
     axes: list[ClassifiedPlace] = []
-    for axis in axes_of(part, known) if not is_collective(part) else ():
+    for axis in axes_of(part, known) if not is_shared(part) else ():
         if count(*axes, axis) * (size_of(part) + 1) <= room:
             axes.append(axis)
     made = with_versions(part, axes, known, room // count(*axes) - 1)
@@ -253,7 +254,7 @@ def of_statement(s: Statement, known: frozenset[str], room: int) -> Iterator[Sta
     match s:
         case For(body=body):
             within = known | {s.counter}
-            for axis in axes_of(body, within) if not is_collective(body) else ():
+            for axis in axes_of(body, within) if not is_shared(body) else ():
                 fits = count(axis) * size_of(Block((s,))) <= room
                 if fits and (parts := axis.loops(s)) is not None:
                     for part in parts:
@@ -265,6 +266,11 @@ def of_statement(s: Statement, known: frozenset[str], room: int) -> Iterator[Sta
             yield If(condition, of_block(then, known, half), of_block(otherwise, known, half))
         case _:
             yield s
+
+
+def is_shared(block: Block) -> bool:
+    """Whether work-items compute something in a block together."""
+    return is_collective(block) or has_broadcast(block)
 
 
 def count(*axes: ClassifiedPlace) -> int:

@@ -44,6 +44,7 @@ from liftpy.loops.values import (
     Name,
     RangeTest,
     Select,
+    SubgroupBroadcast,
     SubgroupsReduce,
     Value,
     VectorSlice,
@@ -180,6 +181,9 @@ def indices_renamed(value: Value, names: Mapping[str, str]) -> Value:
             return value if new is index else Index(new, t)
         case Cell():
             return place_renamed(value, names)
+        case SubgroupBroadcast(_, row, item):
+            row, item = index_renamed(row, names), index_renamed(item, names)
+            return replace(value, row=row, item=item)
         case Select():
             return replace(value, condition=condition_renamed(value.condition, names))
         case _:

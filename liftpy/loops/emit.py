@@ -14,7 +14,7 @@ from liftpy.ir.pull import Value
 from liftpy.loops import bins, carried, updates
 from liftpy.loops.nest import Restore
 from liftpy.loops.stepping import Stepping, anywhere, is_private, scalar_count, vectors
-from liftpy.loops.subgroups import by_subgroups
+from liftpy.loops.subgroups import by_subgroups, in_subgroup
 from liftpy.loops.viewing import Env
 from liftpy.primitives import (
     ExclusiveScanSeq,
@@ -36,6 +36,7 @@ from liftpy.primitives import (
     SlideSeq,
     ToGlobal,
     ToStreamed,
+    ToSubgroup,
 )
 from liftpy.primitives.output import through
 from liftpy.primitives.work import computes
@@ -101,6 +102,11 @@ class Emitter(Stepping):
                 value = self.view(expr, env)
                 if not self.keeps(value, dest):
                     self.copy(vectors(expr.type, value), dest)
+
+    def materialise(self, m: MemoryPrimitive, arg: Expr, env: Env) -> Value:
+        if isinstance(m, ToSubgroup):
+            return in_subgroup(self, arg, env)
+        return super().materialise(m, arg, env)
 
     def keeps(self, value: Value, dest: Value) -> bool:
         """Whether a value is the present or an earlier value of its memory, and needs no copy."""

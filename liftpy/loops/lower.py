@@ -30,10 +30,11 @@ class LoopKernel:
     one that it writes, and its scratch. `locals` are the memories of a work-group. `ids` are the
     names of the ids that it uses: `gid0` is the global id in dimension 0, `wid0` the id of the
     work-group, `lid0` the id in the work-group, `sgid0` the id of the subgroup in the work-group,
-    and `slid0` the id in the subgroup, in the order that the device chooses. If the kernel is
-    `rolled`, counters of loops may index private memory. `regular` has the counters of the loops
-    over registers that stand for their iterations (`loops.regular`). `decided` are the ends of
-    guards that were left out because the ranges of counters and ids decide them.
+    `slid0` the id in the subgroup, in the order that the device chooses, and `sgsz0` the size of
+    the subgroup. If the kernel is `rolled`, counters of loops may index private memory. `regular`
+    has the counters of the loops over registers that stand for their iterations (`loops.regular`).
+    `decided` are the ends of guards that were left out because the ranges of counters and ids
+    decide them.
     """
 
     kernel: Kernel
@@ -58,6 +59,7 @@ class LoopKernel:
         groups = tuple(g // s for g, s in zip(self.global_size, self.local_size, strict=True))
         sizes = {"gid": self.global_size, "wid": groups, "lid": self.local_size}
         sizes |= dict.fromkeys(("sgid", "slid"), self.local_size)  # of subgroups of any size
+        sizes["sgsz"] = tuple(size + 1 for size in self.local_size)
         return {name: sizes[name[:-1]][int(name[-1])] for name in self.ids}
 
     @property

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from liftpy.errors import TypeRefused
+from liftpy.ir.nat import Nat
 from liftpy.loops.tree import (
     Barrier,
 )
 from liftpy.views.access import AccessReader
-from liftpy.views.terms import Lanes, Load, Memory, Term
+from liftpy.views.terms import Lanes, Load, Memory, OfWorkItem, Term
 
 MOST_STATEMENTS = 10_000
 """The most statements of a kernel that become code: drivers take minutes for fewer."""
@@ -142,6 +143,22 @@ def terms_in(statements: tuple[Statement, ...]) -> Iterator[Term]:
 
 def private_loads(terms: Iterable[Term]) -> Iterator[Load]:
     """The places in private memory that terms mention."""
+    for term in reached(terms):
+        if isinstance(term, Load) and term.memory.space == "private":
+            yield term
+
+
+def private_indices(terms: Iterable[Term]) -> Iterator[Nat]:
+    """The indices of private memory, and of rows in registers of a subgroup, in some terms."""
+    for term in reached(terms):
+        if isinstance(term, Load) and term.memory.space == "private":
+            yield term.index
+        elif isinstance(term, OfWorkItem):
+            yield term.row
+
+
+def reached(terms: Iterable[Term]) -> Iterator[Term]:
+    """Terms and those that they are computed from, each once."""
     seen: set[int] = set()
     waiting = list(terms)
     while waiting:
@@ -149,8 +166,7 @@ def private_loads(terms: Iterable[Term]) -> Iterator[Load]:
         if id(term) in seen:
             continue
         seen.add(id(term))
-        if isinstance(term, Load) and term.memory.space == "private":
-            yield term
+        yield term
         waiting += term.parts
         if isinstance(term, Lanes):
             waiting.append(term.step)

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from liftpy.errors import TypeRefused
 from liftpy.kernels.chain import Kernel
+from liftpy.loops import together
 from liftpy.loops.lower import LoopKernel, lowered
 from liftpy.loops.nest import MOST_STATEMENTS, Nest, too_long
 from liftpy.loops.regular import without_snapshots
@@ -22,6 +24,7 @@ from liftpy.loops.tree import (
 )
 from liftpy.loops.unroll import partly_unrolled
 from liftpy.loops.verify import verify
+from liftpy.primitives import ToSubgroup
 
 #: Passes by name, in order.
 OnNests: TypeAlias = Mapping[str, Callable[[Nest], Nest]]
@@ -44,11 +47,21 @@ def nests(
 
 
 def in_loop_ir(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKernel:
-    """A kernel in the loop IR, from its nest after all passes on nests."""
+    """A kernel in the loop IR, from its nest after all passes on nests.
+
+    Raises TypeRefused if work-items of a subgroup read different elements of what it holds.
+    """
     code, nest = lowered(kernel, names)
     for change in passes.values():
         nest = change(nest)
-    return replace(code, block=stored(nest), decided=frozenset(nest.read.decided))
+    made = replace(code, block=stored(nest), decided=frozenset(nest.read.decided))
+    for fault in together.faults(made):
+        raise TypeRefused(
+            f"kernel {code.name} reads an array of {ToSubgroup.name} by {fault}: all work-items of "
+            "a subgroup read the same element at a time, in no branch that only some of them take. "
+            "Use toLocal"
+        )
+    return made
 
 
 def for_counting(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKernel:

@@ -47,6 +47,7 @@ from liftpy.loops.values import (
     Pack,
     Select,
     Splat,
+    SubgroupBroadcast,
     SubgroupReduce,
     SubgroupsReduce,
     VectorSlice,
@@ -68,6 +69,7 @@ from liftpy.views.terms import (
     Load,
     OfSubgroup,
     OfSubgroups,
+    OfWorkItem,
     Term,
     Variable,
 )
@@ -186,6 +188,9 @@ class Reading:
                 return SubgroupReduce(op, self.scalar(value))
             case OfSubgroups(op, result):
                 return SubgroupsReduce(op, self.cell(result, 1))
+            case OfWorkItem():
+                values, row, item = term.left
+                return SubgroupBroadcast(tuple(map(self.scalar, values)), row, item)
             case Variable(name, t, width, lane):
                 held = self.bound.get(name) or Name(name, t, width)
                 return held if lane is None else VectorSlice(held, lane)

@@ -27,7 +27,7 @@ from liftpy.loops.nest import (
     Snapshot,
     Statement,
 )
-from liftpy.views.terms import Choice, FromIndex, Lanes, Load, Term
+from liftpy.views.terms import Choice, FromIndex, Lanes, Load, OfWorkItem, Term
 
 
 def without_snapshots(nest: Nest) -> Nest:
@@ -98,6 +98,8 @@ def differs_in_offsets(term: Term, counter: str) -> bool:
     match term:
         case Load(_, index) | FromIndex(index):
             return is_linear(index, counter)
+        case OfWorkItem(_, row, item):
+            return is_linear(row, counter) and is_linear(item, counter)
         case Choice(condition):
             return counter not in condition.index.names()
         case _:

@@ -31,6 +31,7 @@ from liftpy.loops.values import (
     RangeTest,
     Select,
     Splat,
+    SubgroupBroadcast,
     SubgroupReduce,
     SubgroupsReduce,
     Value,
@@ -149,6 +150,10 @@ def show(value: Value, *, inside: bool = False) -> str:
             return f"subgroup({op}, {show(inner)})"
         case SubgroupsReduce(op, cell):
             return f"subgroups({op}, {cell.memory.name})"
+        case SubgroupBroadcast(parts, row, item):
+            values = ", ".join(map(show, parts))
+            which = f"({values})[{row}]" if len(parts) > 1 else values
+            return f"broadcast({which}, {item})"
         case Operate(op, (left, right)) if not op[0].isalpha():
             text = f"{show(left, inside=True)} {op} {show(right, inside=True)}"
         case Operate(op, args):

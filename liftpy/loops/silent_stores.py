@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from liftpy.loops.merge_stores import strongest
 from liftpy.loops.silent import Tests, of_all
+from liftpy.loops.together import has_broadcast, is_same
 from liftpy.loops.tree import (
     Assume,
     Barrier,
@@ -49,6 +50,8 @@ def _without(s: Statement) -> list[Statement]:
         case For(body=body):
             own = counters_of(s).keys() | declared_in(s)
             silent = [t for t in _silent(body) or () if own.isdisjoint(t.index.names())]
+            if silent and has_broadcast(body):  # which all work-items of a subgroup reach
+                silent = [t for t in silent if is_same(t, frozenset())]
             inside = replace(s, body=without_silent_stores(Given(frozenset(silent)).block(body)))
             return [If(All(strongest(silent)), Block((inside,)))] if silent else [inside]
         case If(All(tests), then, otherwise):

@@ -1,4 +1,4 @@
-"""Folds by subgroups: `reduceSubgroups` in the loop nest.
+"""Folds and broadcasts by subgroups: `reduceSubgroups` and `toSubgroup` in the loop nest.
 
     let v = subgroup(op, x)                 every work-item; x is its own element
     if slid0 < 1: l[sgid0] = v              the first work-item of each subgroup
@@ -9,28 +9,39 @@ The number and the sizes of subgroups, and which work-items belong to each, are 
 kernel runs. The code depends on none of these: the memory has room for as many results as there are
 work-items, and the last subgroup of a group may be smaller than the others. In a group of one
 work-item, the result is its element.
+
+An array `xs` that subgroups hold has a variable for each row, for which each work-item loads its
+own element; work-items beyond the end of a row load elements again. Element j is read as
+
+    if sgsz0 >= length then broadcast(v, j) else xs[j]
+
+so a subgroup of fewer work-items than a row has elements reads the array itself. The condition has
+the same outcome for all work-items of a subgroup, whatever its size.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
-from liftpy.ir.nat import var
-from liftpy.ir.pull import Value
+from liftpy.ir.nat import ZERO, Nat, nat, var
+from liftpy.ir.pull import Pull, Value, known
 from liftpy.loops.nest import Assign
-from liftpy.loops.stepping import Stepping
+from liftpy.loops.stepping import Stepping, anywhere
 from liftpy.loops.tree import (
     Barrier,
 )
 from liftpy.loops.values import (
     SUBGROUP_ID,
     SUBGROUP_LOCAL_ID,
+    SUBGROUP_SIZE,
 )
 from liftpy.loops.viewing import Env
-from liftpy.primitives import MapLcl, ReduceSubgroups
+from liftpy.primitives import MapLcl, ReduceSubgroups, ToSubgroup
 from liftpy.primitives.subgroups import subgroup_operator
-from liftpy.views.terms import Load, OfSubgroup, OfSubgroups, Term
+from liftpy.views.terms import Load, OfSubgroup, OfSubgroups, OfWorkItem, Term
 
 
 def by_subgroups(
@@ -73,3 +84,46 @@ def shared(emitter: Stepping, op: str, value: Load, size: int) -> Term:
     emitter.put(Assign(emitter.read.either(first, own, nowhere), folded))
     emitter.put(Barrier())
     return emitter.variable(OfSubgroups(op, own))
+
+
+def in_subgroup(emitter: Stepping, xs: Expr, env: Env) -> Value:
+    """An array whose rows are divided among the work-items of each subgroup."""
+    if emitter.in_items or emitter.uneven:
+        raise TypeRefused(
+            f"{ToSubgroup.name} is computed for each element of a mapLcl, and all work-items of a "
+            "subgroup load the array together: name it with `let` outside of the mapLcl"
+        )
+    size, source = emitter.local_size[0], emitter.argument(xs, env)
+    *counts, length = (int(n) for n in xs.type.lengths())
+    if not anywhere(source).stable:
+        raise TypeRefused(
+            f"{ToSubgroup.name} holds an array in buffers that its kernel only reads, and not one "
+            "that the kernel stores: use toLocal"
+        )
+    emitter.ids |= {SUBGROUP_LOCAL_ID, SUBGROUP_SIZE}
+    own = var(SUBGROUP_LOCAL_ID, 0, size - 1) % length
+    held = tuple(emitter.variable(row[own]) for row in rows_of(source, counts))
+    suffices = emitter.read.inside(var(SUBGROUP_SIZE, 0, size) - length, size + 1)
+
+    def read(value: Pull, counts: Sequence[int], row: Nat) -> Pull:
+        """The rows from a number on, of an array of arrays of these lengths."""
+        if counts:
+            count, *inner = counts
+            return Pull(count, lambda i: read(value[i], inner, row * count + i))
+        own_row = row.recombined()
+        return Pull(
+            length,
+            lambda j: emitter.read.either(suffices, OfWorkItem(held, own_row, nat(j)), value[j]),
+        )
+
+    return known(read(source, counts, ZERO))
+
+
+def rows_of(xs: Pull, counts: Sequence[int]) -> Iterator[Pull]:
+    """The rows of an array of arrays of these lengths."""
+    if not counts:
+        yield xs
+        return
+    count, *inner = counts
+    for k in range(count):
+        yield from rows_of(xs[nat(k)], inner)

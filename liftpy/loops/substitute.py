@@ -15,6 +15,7 @@ from liftpy.views.terms import (
     Lanes,
     Load,
     OfSubgroup,
+    OfWorkItem,
     Term,
     Variable,
 )
@@ -34,6 +35,8 @@ def rebuilt(read: AccessReader, term: Term, change: Callable[[Term], Term]) -> T
             return replace(term, init=change(init), vector=change(vector), step=change(step))
         case OfSubgroup(op, value):
             return OfSubgroup(op, change(value))
+        case OfWorkItem(values, row, item):
+            return OfWorkItem(tuple(map(change, values)), row, item)
         case _:
             return term
 
@@ -81,6 +84,12 @@ class Substitution:
                 inside = self.read.inside(index, condition.length)
                 return self.read.either(
                     inside, self.term(then, name, by), self.term(otherwise, name, by)
+                )
+            case OfWorkItem(values, row, item):
+                return OfWorkItem(
+                    tuple(self.term(value, name, by) for value in values),
+                    self.index(row, name, by),
+                    self.index(item, name, by),
                 )
             case Variable(lane=lane) if not isinstance(by, int):
                 if isinstance(by, Variable) and lane is not None:

@@ -21,6 +21,7 @@ from liftpy.loops.values import (
     Name,
     RangeTest,
     Select,
+    SubgroupBroadcast,
     SubgroupReduce,
     Value,
     VectorSlice,
@@ -45,6 +46,8 @@ class Simple:
         for part in (part for value in self.values for part in values_in(value)):
             if isinstance(part, Index | Cell):
                 found |= part.index.names()
+            elif isinstance(part, SubgroupBroadcast):
+                found |= part.row.names() | part.item.names()
             elif isinstance(part, Name | VectorSlice):
                 found.add(part.name if isinstance(part, Name) else part.vector.name)
             elif isinstance(part, Select):

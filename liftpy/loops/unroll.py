@@ -21,7 +21,7 @@ from liftpy.loops.nest import (
     Loop,
     Nest,
     Statement,
-    private_loads,
+    private_indices,
     terms_in,
     too_long,
 )
@@ -71,7 +71,7 @@ def _unrolled(nest: Nest, over_registers: frozenset[str], kept: frozenset[str]) 
 
 def indexing(terms: Iterable[Term]) -> frozenset[str]:
     """The counters and ids that index private memory in some terms."""
-    found = {name for load in private_loads(terms) for name in load.index.names()}
+    found = {name for index in private_indices(terms) for name in index.names()}
     return frozenset(name for name in found if not name.startswith(LANES))
 
 

@@ -23,7 +23,9 @@ versions compute the same values in the same order. The first of three ways that
 
 Guards that mention a variable declared in the loop (a data-dependent index) stay in every version,
 and are not counted here. A loop with a barrier or a fold of subgroups stays as it is, because
-work-items might take different branches.
+work-items might take different branches. A loop with a broadcast first gets versions for large and
+for small subgroups, and then only versions in which all work-items of a subgroup are together
+(`loops/together.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from dataclasses import dataclass, field, replace
 
 from liftpy.loops.merge_stores import decided_by
 from liftpy.loops.terms import at_all, turning_point
+from liftpy.loops.together import common_counters, has_broadcast, is_same
 from liftpy.loops.tree import (
     Assume,
     Block,
@@ -48,6 +51,7 @@ from liftpy.loops.tree import (
     with_blocks,
 )
 from liftpy.loops.values import (
+    SUBGROUP_SIZE,
     All,
     Both,
     Condition,
@@ -72,6 +76,8 @@ def _versions(s: Statement, *, outermost: bool) -> list[Statement]:
     tests = _movable(s)
     if not tests:
         return [s]
+    if sizes := tuple(t for t in tests if set(t.index.names()) == {SUBGROUP_SIZE}):
+        return [_by_size(s, sizes, outermost=outermost)]
     if known := _known(s, tests):
         free = _free(s, known)
         passes = _passes(free, _movable(free))
@@ -99,9 +105,16 @@ def _splits(s: For) -> bool:
 
 
 def _movable(s: For) -> dict[RangeTest, None]:
-    """The tests in a loop that mention no variable of the loop: its value is an index."""
+    """The tests in a loop that mention no variable of the loop: its value is an index.
+
+    If the loop has a broadcast, these are only the tests with one outcome for a subgroup.
+    """
     own = declared_in(s)
-    return {t: None for t in tests_in(s.body) if own.isdisjoint(t.index.names())}
+    found = {t: None for t in tests_in(s.body) if own.isdisjoint(t.index.names())}
+    if found and has_broadcast(s.body):
+        common = common_counters(s)
+        return {t: None for t in found if is_same(t, common)}
+    return found
 
 
 def declared_in(s: For) -> frozenset[str]:
@@ -119,6 +132,20 @@ def _known(s: For, tests: Collection[RangeTest]) -> tuple[RangeTest, ...]:
 def _free(s: For, holding: Iterable[RangeTest]) -> For:
     """A loop in which some tests hold."""
     return replace(s, body=Given(frozenset(holding)).block(s.body))
+
+
+def _by_size(s: For, tests: tuple[RangeTest, ...], *, outermost: bool) -> If:
+    """The versions of a loop for large subgroups and for small ones.
+
+    If there is one test on the size, the other version has no broadcasts, and does not load what
+    they would read.
+    """
+    large = _versions(_free(s, tests), outermost=outermost)
+    small: list[Statement] = [s]
+    if len(tests) == 1:
+        apart = replace(s, body=Given(frozenset(), frozenset(tests)).block(s.body))
+        small = _versions(apart, outermost=outermost)
+    return If(All(tests), Block(tuple(large)), Block(tuple(small)))
 
 
 def _passes(s: For, tests: Iterable[RangeTest]) -> tuple[int, int, list[RangeTest]] | None:

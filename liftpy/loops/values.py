@@ -16,8 +16,8 @@ from liftpy.ir.types import F32, I32, ScalarType
 from liftpy.primitives.lowered import TEXEL
 from liftpy.views.terms import Memory
 
-SUBGROUP_ID, SUBGROUP_LOCAL_ID = SUBGROUP_IDS = "sgid0", "slid0"
-"""The id of a subgroup in its group, and of a work-item in its subgroup."""
+SUBGROUP_ID, SUBGROUP_LOCAL_ID, SUBGROUP_SIZE = SUBGROUP_IDS = "sgid0", "slid0", "sgsz0"
+"""The id of a subgroup in its group, that of a work-item in its subgroup, the subgroup's size."""
 
 # --- expressions ----------------------------------------------------------------------------------
 
@@ -226,6 +226,25 @@ class SubgroupsReduce:
 
 
 @dataclass(frozen=True, slots=True)
+class SubgroupBroadcast:
+    """The value that one work-item of the subgroup has, the one with the id `item` in it.
+
+    It has several values, of which this is the one with the number `row`; in code, one is left. All
+    work-items of the subgroup compute it together.
+    """
+
+    parts: tuple[Value, ...]
+    row: Nat
+    item: Nat
+    width: ClassVar = 1
+
+    @property
+    def type(self) -> ScalarType:
+        """The scalar type."""
+        return self.parts[0].type
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """`then` if a condition holds, else `otherwise`; only one of them is computed."""
 
@@ -261,6 +280,7 @@ Value: TypeAlias = (
     | Dot
     | SubgroupReduce
     | SubgroupsReduce
+    | SubgroupBroadcast
     | Select
 )
 
@@ -340,6 +360,8 @@ def rebuilt(value: Value, change: Callable[[Value], Value]) -> Value:
             return Dot((change(left), change(right)))
         case SubgroupReduce(op, inner):
             return SubgroupReduce(op, change(inner))
+        case SubgroupBroadcast(parts, row, item):
+            return SubgroupBroadcast(tuple(map(change, parts)), row, item)
         case Select(condition, then, otherwise):
             return Select(condition, change(then), change(otherwise))
         case _:

@@ -15,6 +15,7 @@
 - *Barriers* are where every work-item of a group reaches them: in no branch, and in no loop whose
   iterations are divided unevenly among the work-items. So are the folds of subgroups, each of which
   is the value of a variable; the fold of their results reads them where subgroups store them.
+- *Broadcasts* are where all work-items of a subgroup compute them together (`together.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat, Var
 from liftpy.ir.operators import OPERATORS, operator_type
 from liftpy.ir.types import BOOL, F32, FLOATS, I8, SCALARS, STORAGE, U8
+from liftpy.loops import together
 from liftpy.loops.bounds import Ends, ends
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
@@ -52,6 +54,7 @@ from liftpy.loops.values import (
     Pack,
     Select,
     Splat,
+    SubgroupBroadcast,
     SubgroupReduce,
     SubgroupsReduce,
     Value,
@@ -98,6 +101,7 @@ def _faults(code: LoopKernel) -> Iterator[str]:
             yield f"two memories are called {name}"
     ids = {name: (0, count - 1) for name, count in code.ranges.items()}
     yield from _of_block(code.block, KernelPoint(code, ids))
+    yield from together.faults(code)
 
 
 def images_in(code: LoopKernel) -> Iterator[Memory]:
@@ -193,22 +197,13 @@ def _of_loop(s: For, scope: KernelPoint) -> Iterator[str]:
         if low not in scope.code.ids:
             yield f"a loop begins at {low}, which is no id of the kernel"
             return
-        uniform = uniform and _is_even(s, low, scope.code)
+        uniform = uniform and together.is_even(s, scope.code)
         low = 0
     if s.bound < 0 or s.step < 1:
         yield f"the loop over {s.counter} goes to {s.bound} in steps of {s.step}"
     elif s.bound > low:  # the body of an empty loop is never reached
         indices = {**scope.indices, s.counter: (low, s.bound - 1)}
         yield from _of_block(s.body, replace(scope, indices=indices, uniform=uniform))
-
-
-def _is_even(s: For, first: str, code: LoopKernel) -> bool:
-    """Whether the work-items of a group make equally many iterations of a loop over ids."""
-    if first.startswith("wid"):
-        return True
-    size = code.local_size[int(first[-1])]
-    own = first.startswith("lid") and s.step == size and s.bound % size == 0
-    return own or size == 1
 
 
 def _of_condition(condition: Condition, scope: KernelPoint) -> Iterator[str]:
@@ -266,6 +261,15 @@ def _of_value(value: Value, scope: KernelPoint) -> Iterator[str]:
         case SubgroupReduce(_, inner):
             if inner.width != 1:
                 yield f"a fold of subgroups of {inner.width} lanes"
+        case SubgroupBroadcast(parts, row, item):
+            yield from _of_index(item, scope)
+            yield from _of_index(row, scope)
+            if len(parts) > 1 and not scope.code.rolled:
+                yield f"a broadcast of one of {len(parts)} values"
+            if any((part.type, part.width) != (value.type, 1) for part in parts):
+                yield f"a broadcast of several lanes or types: {', '.join(map(str, parts))}"
+            if value.type not in SUBGROUP_TYPES:
+                yield f"no subgroup broadcasts {value.type}"
         case SubgroupsReduce(op, cell):
             if cell.memory.space != "local" or not cell.index.names() <= {SUBGROUP_ID}:
                 yield f"the results of subgroups are folded by {op} from {cell.memory.name}"

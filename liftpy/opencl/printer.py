@@ -43,6 +43,7 @@ from liftpy.loops.values import (
     RangeTest,
     Select,
     Splat,
+    SubgroupBroadcast,
     SubgroupReduce,
     SubgroupsReduce,
     Value,
@@ -54,7 +55,7 @@ from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vec
 from liftpy.opencl.indices import MAX_INT, index_c, magnitude
 from liftpy.opencl.scalars import ATOMIC, INFIX, literal_c, operator_c
 from liftpy.opencl.storage import element_c, is_split, kept, loaded, units
-from liftpy.opencl.subgroups import subgroup_call
+from liftpy.opencl.subgroups import broadcast_call, results_call, subgroup_call
 from liftpy.opencl.texels import texels_c
 from liftpy.views.terms import Memory
 
@@ -220,8 +221,9 @@ class Printer:
             case SubgroupReduce(op, inner):
                 return CallC(subgroup_call(op, value.type), (self.c(inner),))
             case SubgroupsReduce(op, cell):
-                function = subgroup_call(op, value.type, of_results=True)
-                return CallC(function, (Text(cell.memory.name),))
+                return CallC(results_call(op, value.type), (Text(cell.memory.name),))
+            case SubgroupBroadcast(parts, _, i):
+                return CallC(broadcast_call(value.type), (*self.each(parts), Text(wide_index(i))))
             case Select(condition, then, otherwise):
                 return Ternary(condition_c(condition), self.c(then), self.c(otherwise))
 

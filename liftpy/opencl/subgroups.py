@@ -1,4 +1,4 @@
-"""Folds by subgroups as C, on devices with subgroups and without.
+"""Folds and broadcasts by subgroups as C, on devices with subgroups and without.
 
 On a device without them, each work-item is a subgroup of its own: the code is correct, but slow.
 """
@@ -13,10 +13,11 @@ from liftpy.ir.types import INTEGERS, ScalarType
 from liftpy.opencl.c import vector_type
 from liftpy.primitives.subgroups import SUBGROUP_TYPES
 
-SUBGROUP_IDS = {"sgid": "subgroup_id", "slid": "subgroup_local_id"}
-"""The functions of the ids of subgroups."""
+SUBGROUP_IDS = {"sgid": "subgroup_id", "slid": "subgroup_local_id", "sgsz": "subgroup_size"}
+"""The functions of the ids and sizes of subgroups."""
 
 FOLDS = re.compile(r"\bsubgroups?_(add|max|min)_([a-z]+)\(")
+BROADCASTS = re.compile(r"\bsubgroup_broadcast_([a-z]+)\(")
 NAMES = {"+": "add", "max": "max", "min": "min"}
 """The names of the operators in OpenCL's subgroup functions."""
 
@@ -57,18 +58,49 @@ inline {t} subgroups_{name}_{t}(__local const {t}* results) {{
 }}
 """
 
+SIZE = f"""\
+#ifdef {HAS_SUBGROUPS}
+#define subgroup_size() ((int)get_sub_group_size())
+#else
+#define subgroup_size() 1
+#endif
+"""
+BROADCAST = f"""\
+inline {{t}} subgroup_broadcast_{{t}}({{t}} x, int item) {{{{
+#ifdef {HAS_SUBGROUPS}
+  return sub_group_broadcast(x, item);
+#else
+  return x;
+#endif
+}}}}
+"""
 
-def subgroup_call(op: str, t: ScalarType, *, of_results: bool = False) -> str:
-    """The function that folds the values of a subgroup, or the results of all subgroups."""
-    return f"subgroup{'s' * of_results}_{NAMES[op]}_{vector_type(t.name, 1)}"
+
+def subgroup_call(op: str, t: ScalarType) -> str:
+    """The function that folds the values of a subgroup."""
+    return f"subgroup_{NAMES[op]}_{vector_type(t.name, 1)}"
+
+
+def results_call(op: str, t: ScalarType) -> str:
+    """The function that folds the results of all subgroups."""
+    return f"subgroups_{NAMES[op]}_{vector_type(t.name, 1)}"
+
+
+def broadcast_call(t: ScalarType) -> str:
+    """The function that returns the value of a work-item to all work-items of its subgroup."""
+    return f"subgroup_broadcast_{vector_type(t.name, 1)}"
 
 
 def subgroup_helpers(text: str) -> list[str]:
     """The definitions of the subgroup functions that a text calls."""
-    found = sorted(set(FOLDS.findall(text))) if "subgroup_" in text else []
+    if "subgroup_" not in text:
+        return []
+    found = sorted(set(FOLDS.findall(text)))
     types = {vector_type(t.name, 1): t for t in SUBGROUP_TYPES}
     folds = [fold_c(op, types[t]) for op in NAMES for name, t in found if name == NAMES[op]]
-    return [IDS, *folds] if folds else []
+    broadcasts = [BROADCAST.format(t=t) for t in sorted(set(BROADCASTS.findall(text)))]
+    sizes = [SIZE] if broadcasts else []
+    return [IDS, *folds, *sizes, *broadcasts] if folds or broadcasts else []
 
 
 def fold_c(op: str, t: ScalarType) -> str:

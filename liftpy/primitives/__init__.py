@@ -33,6 +33,7 @@ from liftpy.primitives.lowered import (
     ToLocalPadded,
     ToPrivate,
     ToStreamed,
+    ToSubgroup,
 )
 from liftpy.primitives.map import AnyMap, Map
 from liftpy.primitives.pad import Pad
@@ -109,6 +110,7 @@ PRIMITIVES: dict[str, type[Primitive]] = {
         ToLocal,
         ToLocalPadded,
         ToPrivate,
+        ToSubgroup,
     )
 }
 
@@ -182,6 +184,7 @@ __all__ = [
     "ToLocalPadded",
     "ToPrivate",
     "ToStreamed",
+    "ToSubgroup",
     "Transpose",
     "Uncover",
     "Unslide",

@@ -418,6 +418,24 @@ class ToPrivate(MemoryPrimitive):
     name: ClassVar[str] = "toPrivate"
 
 
+@dataclass(frozen=True)
+class ToSubgroup(MemoryPrimitive):
+    """Holds an array in the registers of each subgroup: a work-item has an element of each row.
+
+    toSubgroup : [a]n -> [a]n
+
+    The innermost dimension is divided among the work-items of a subgroup, each of which loads its
+    own element; the others read it by a broadcast. All work-items read the same element at a time.
+    A subgroup of fewer work-items than a row has elements reads the array itself. The array is in
+    buffers that its kernel only reads.
+    """
+
+    name: ClassVar[str] = "toSubgroup"
+
+    def type_of(self, x: Type) -> Type:
+        return array_of(self.name, x)
+
+
 TEXEL = 4
 """The scalars of a texel, the element of an image."""
 

@@ -1,4 +1,4 @@
-"""The folds for which OpenCL has subgroup functions.
+"""The folds and the types for which OpenCL has subgroup functions.
 
 A subgroup consists of the work-items of a work-group that a device executes together. The functions
 `sub_group_reduce_*` fold a value of each of them without local memory or a barrier.
@@ -12,7 +12,7 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.primitive import ScalarOp
 from liftpy.ir.scalar_types import RECORDS
-from liftpy.ir.types import FLOATS, INTEGERS, ScalarType
+from liftpy.ir.types import FLOATS, INTEGERS, ArrayType, ScalarType, Type
 
 SUBGROUP_OPERATORS = ("+", "max", "min")
 """The scalar operators for which OpenCL has subgroup functions."""
@@ -38,3 +38,13 @@ def operator_of(f: Lambda | UserFun, among: Container[str]) -> str | None:
             return operator_of(inner, among)
         case _:
             return None
+
+
+def cannot_hold(t: Type) -> str | None:
+    """Why subgroups cannot hold an array in their registers; None if they can."""
+    while isinstance(t, ArrayType):
+        t = t.element
+    if t in SUBGROUP_TYPES:
+        return None
+    types = ", ".join(map(str, SUBGROUP_TYPES))
+    return f"subgroups hold elements of type {types}, and OpenCL has no broadcast of {t}"

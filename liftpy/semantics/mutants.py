@@ -93,6 +93,7 @@ LAWS: dict[str, str] = {
     "to_local: x for toLocal at the top": UNDONE,
     "to_local_padded: xs for toLocalPadded at the top": UNDONE,
     "to_private: x for toPrivate at the top": UNDONE,
+    "to_subgroup: xs for toSubgroup at the top": UNDONE,
     "reduce_exchange: not transposed at 1.0": UNDONE,
     "slide_step: transposed at 1.0": "of one window or of its columns: joined, they are the same",
     "reduce_flip: arguments exchanged at 2": UNDONE,

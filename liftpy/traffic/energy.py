@@ -36,6 +36,7 @@ from liftpy.pipeline import run_code
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.traffic.energy_costs import EnergyCosts
 from liftpy.traffic.model import Modelled
+from liftpy.traffic.subgroups import with_subgroups_of
 from liftpy.traffic.time import modelled
 
 Executed: TypeAlias = dict[tuple[str, str], float]
@@ -75,7 +76,8 @@ def energy_proxy(
     """The energy proxy of one of many runs of a lowered program whose sizes are numbers."""
     counted: Executed = {}
     for code in run_code(lowered):
-        add(counted, executed(code, hardware.subgroup))
+        sized = with_subgroups_of(code, hardware.subgroup)
+        add(counted, executed(sized, hardware.subgroup))
     return proxy_of(modelled(lowered, device, hardware), counted, costs)
 
 

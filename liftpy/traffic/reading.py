@@ -33,6 +33,7 @@ from liftpy.loops.values import (
     Dot,
     Operate,
     Pack,
+    SubgroupBroadcast,
     SubgroupReduce,
     SubgroupsReduce,
     Value,
@@ -257,7 +258,8 @@ class Reader:
         """Counts the operations of an expression; a product that is added is part of the sum.
 
         Each step of a fold of a subgroup halves the number of values: it exchanges values and
-        applies the operator. All work-items fold the results of all subgroups.
+        applies the operator. All work-items fold the results of all subgroups. A broadcast is one
+        operation.
         """
         fused: set[int] = set()
         for part in values_in(value):
@@ -267,6 +269,9 @@ class Reader:
             if isinstance(part, SubgroupReduce | SubgroupsReduce):
                 known = self.counts.operations
                 known[1] = known.get(1, 0) + float(steps_of(part, self.subgroup) * times)
+            if isinstance(part, SubgroupBroadcast):
+                known = self.counts.operations
+                known[1] = known.get(1, 0) + float(times)
             if isinstance(part, Operate | Dot) and id(part) not in fused:
                 floats = isinstance(part, Dot) and part.type == F32
                 width = part.parts[0].width if floats else part.width

@@ -2,22 +2,39 @@
 
 Each is counted from the addresses of the first subgroup of the first group, in the first iteration
 of all loops. Other subgroups have the same pattern, unless an address depends on an id in another
-way than by adding a multiple of it.
+way than by adding a multiple of it. All subgroups are taken to have the same size, although the
+last one of a group may be smaller.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from liftpy.ir.nat import Nat, var
 from liftpy.ir.types import size_bytes
+from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import (
+    Block,
     For,
+    Let,
+    Statement,
+    Store,
+    Update,
+    statements_in,
+    with_blocks,
 )
+from liftpy.loops.unswitch import Given, own_tests
+from liftpy.loops.unused import without_unused
 from liftpy.loops.values import (
     SUBGROUP_ID,
     SUBGROUP_LOCAL_ID,
+    SUBGROUP_SIZE,
     Cell,
+    RangeTest,
+    Value,
+    rebuilt,
 )
 
 WORD = 4
@@ -93,3 +110,40 @@ def rounds_of(starts: Sequence[int], width: int, banks: int, unit: int = WORD) -
     units = {k for a in starts for k in range(a // unit, (a + width - 1) // unit + 1)}
     counts = Counter(number % banks for number in units)
     return max(counts.values(), default=0)
+
+
+def with_subgroups_of(code: LoopKernel, size: int) -> LoopKernel:
+    """A kernel as it runs where subgroups have this size: the tests on it are decided.
+
+    Adjacent work-items are taken to be in one subgroup, in their order.
+    """
+    if SUBGROUP_SIZE not in code.ids:
+        return code
+    size = min(size, code.local_size[0])
+    holding, failing = set[RangeTest](), set[RangeTest]()
+    for s in statements_in(code.block):
+        for test in own_tests(s):
+            if set(test.index.names()) == {SUBGROUP_SIZE}:
+                room = test.room.substitute({SUBGROUP_SIZE: size}).value({})
+                (holding if room >= 0 else failing).add(test)
+    decided = Given(frozenset(holding), frozenset(failing)).block(code.block)
+    own = var("lid0", 0, code.local_size[0] - 1) % size
+    return replace(code, block=without_unused(in_order(decided, own)))
+
+
+def in_order(block: Block, own: Nat) -> Block:
+    """A block in which the id of a work-item in its subgroup is `own`."""
+
+    def value(part: Value) -> Value:
+        if isinstance(part, Cell) and SUBGROUP_LOCAL_ID in part.index.names():
+            return replace(part, index=part.index.substitute({SUBGROUP_LOCAL_ID: own}))
+        return rebuilt(part, value)
+
+    def statement(s: Statement) -> Iterator[Statement]:
+        match s:
+            case Let() | Store() | Update():
+                yield replace(s, value=value(s.value))
+            case _:
+                yield with_blocks(s, lambda inner: in_order(inner, own))
+
+    return block.each(statement)

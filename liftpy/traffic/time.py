@@ -20,6 +20,7 @@ from liftpy.traffic.gpu import kernel_on_gpu
 from liftpy.traffic.model import LATENCY, Modelled, ModelledKernel
 from liftpy.traffic.reading import Work, work_of
 from liftpy.traffic.reuse import by_array, warm
+from liftpy.traffic.subgroups import with_subgroups_of
 
 OPERANDS = 3
 """Vector registers that hold operands rather than sums; assumed."""
@@ -34,7 +35,8 @@ def modelled(lowered: LoweredProgram, device: Device, hardware: Hardware) -> Mod
         cut = chain_of(lowered)
         codes = counted_loops_of(cut.run, buffer_names(cut))
         model = kernel_of if device.type == "CPU" else kernel_on_gpu
-        return Modelled(tuple(model(c, device, hardware) for c in codes), hardware)
+        sized = (with_subgroups_of(code, hardware.subgroup) for code in codes)
+        return Modelled(tuple(model(code, device, hardware) for code in sized), hardware)
 
 
 def kernel_of(code: LoopKernel, device: Device, hardware: Hardware) -> ModelledKernel:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from liftpy.ir.lazy import lazy
-from liftpy.ir.nat import Nat
+from liftpy.ir.nat import ZERO, Nat
 from liftpy.ir.types import ScalarType
 
 Space: TypeAlias = Literal["global", "image", "local", "private"]
@@ -309,6 +309,53 @@ class OfSubgroups:
         return self.result.snapshots
 
 
+@dataclass(frozen=True, slots=True)
+class OfWorkItem:
+    """The value of the work-item `item` of the subgroup: the one with the number `row` of `values`.
+
+    All work-items of the subgroup compute it together.
+    """
+
+    values: tuple[Term, ...]
+    row: Nat
+    item: Nat
+    snapshots: ClassVar = NO_LOADS
+    stable: ClassVar = True
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        """See `Apply.parts`."""
+        return self.values
+
+    @property
+    def type(self) -> ScalarType:
+        """The scalar type."""
+        return self.values[0].type
+
+    @property
+    def names(self) -> frozenset[str]:
+        """See `Load.names`."""
+        own = self.row.names() | self.item.names()
+        return own.union(*(value.names for value in self.values))
+
+    @property
+    def left(self) -> tuple[tuple[Term, ...], Nat, Nat]:
+        """The values, the row and the item; only one value if the row is a number."""
+        number = self.row.constant
+        if number is None:
+            return self.values, self.row, self.item
+        return (self.values[number],), ZERO, self.item
+
+
 Term: TypeAlias = (
-    Load | Constant | FromIndex | Apply | Choice | Lanes | Variable | OfSubgroup | OfSubgroups
+    Load
+    | Constant
+    | FromIndex
+    | Apply
+    | Choice
+    | Lanes
+    | Variable
+    | OfSubgroup
+    | OfSubgroups
+    | OfWorkItem
 )

@@ -19,6 +19,7 @@ from liftpy.language.embedded.lang import (
     exclusive_scan_seq,
     generate,
     iterate_seq,
+    join,
     map,
     map_glb,
     map_lcl,
@@ -37,11 +38,13 @@ from liftpy.language.embedded.lang import (
     reduce_vec,
     scan_seq,
     slide_seq,
+    split,
     to_global,
     to_local,
     to_local_padded,
     to_private,
     to_streamed,
+    to_subgroup,
     zip,
 )
 from liftpy.primitives import (
@@ -70,6 +73,7 @@ from liftpy.primitives import (
     ToLocalPadded,
     ToPrivate,
     ToStreamed,
+    ToSubgroup,
 )
 from liftpy.primitives import lowered as forms
 from liftpy.rewrite.rules import RULES
@@ -102,6 +106,14 @@ def divided_by_total(row):
     return row >> map_lcl(0, lambda x: x / total)
 
 
+def summed_by_items(row):
+    """Products of a row and a column that subgroups hold, by each work-item of a group of eight."""
+    held, column = to_subgroup(row), to_subgroup(row >> split(1)) >> join
+    return generate(8, lambda i: i) >> map_lcl(
+        0, lambda i: zip(held, column) >> reduce_seq(lambda total, p: total + p[0] * p[1], 0.0)
+    )
+
+
 BODIES = {
     MapSeq: rows(map_seq(twice)),
     MapSeqUnroll: rows(map_seq_unroll(twice)),
@@ -126,6 +138,7 @@ BODIES = {
         )
     ),
     ToPrivate: rows(lambda row: to_private(row >> map_seq(twice)) >> map_seq(twice)),
+    ToSubgroup: lambda xs: xs >> map_wrg(0, summed_by_items),
     IterateSeq: rows(lambda row: row >> iterate_seq(3, map_seq(twice))),
     AsImage: lambda xs: xs >> as_image() >> map_glb(0, map_seq(twice)),
     ReduceByIndexAtomic: lambda _: (
@@ -265,7 +278,7 @@ def test_a_rule_has_conditions_or_a_proof_without(name):
 def test_all_are_counted():
     """Changes with every primitive, rule, form and fact: each was looked at."""
     silent = [w for w in (*FORMS.values(), *DEVICE.values()) if isinstance(w, Silent)]
-    assert len(FORMS) + len(DEVICE) - len(silent) == 22
+    assert len(FORMS) + len(DEVICE) - len(silent) == 23
     assert all(w.because for w in silent)
     asking = sum(isinstance(asked_by_rule(r), Asks) for r in RULES.values())
     assert 0 < asking < len(RULES)

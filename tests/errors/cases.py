@@ -424,6 +424,30 @@ LOWERED = {
     "|> mapLcl(0, x => x) |> reduceSubgroups((a, x) => a, 1i32))",
     "fold_by_subgroups_stored_by_all_items": "xss |> mapWrg(0, r => r "
     "|> mapLcl(0, x => x) |> reduceSubgroups(add, 1))",
+    "subgroup_of_small_integers": "ys |> mapGlb(0, y => i16(y)) |> toGlobal |> split(4) "
+    "|> mapWrg(0, r => let s = (r |> toSubgroup) in xss |> mapLcl(0, x => s |> reduceSeq(add, 0)))",
+    "subgroup_of_what_a_kernel_computes": "xss |> mapWrg(0, r => let s = "
+    "(r |> mapLcl(0, x => x * 2) |> toLocal |> toSubgroup) in ys "
+    "|> mapLcl(0, y => y * (s |> at(0))))",
+    "subgroup_of_what_a_kernel_stores": "xss |> mapWrg(0, r => let l = "
+    "(r |> mapLcl(0, x => x * 2) |> toLocal) in let s = (l |> toSubgroup) in r "
+    "|> mapLcl(0, y => s |> reduceSeq(add, y)))",
+    "subgroup_where_an_item_reads_it": "xss |> mapWrg(0, r => "
+    "generate(4, (i: i32) => r |> toSubgroup |> at(i)) |> mapLcl(0, x => x))",
+    "subgroup_of_a_row_longer_than_a_group": "ys |> split(6) |> mapWrg(0, r => let s = "
+    "(r |> toSubgroup) in xss |> transpose |> mapLcl(0, x => s |> reduceSeq(add, 0)))",
+    "subgroup_of_each_item": "xss |> mapWrg(0, r => ys |> mapLcl(0, y => "
+    "let s = (r |> toSubgroup) in s |> reduceSeq((a, x) => a + x * y, 0)))",
+    "subgroup_without_groups": "xss |> mapGlb(0, r => r |> toSubgroup |> reduceSeq(add, 0))",
+    "subgroup_of_a_group_of_two_dimensions": "xss |> mapWrg(1, q => xss |> mapWrg(0, r => "
+    "let s = (r |> toSubgroup) in xss |> mapLcl(1, row => row "
+    "|> mapLcl(0, y => s |> reduceSeq((a, x) => a + x * y, 0)))))",
+    "subgroup_read_at_ids": "xss |> mapWrg(0, r => let s = (r |> toSubgroup) in "
+    "s |> mapLcl(0, x => x))",
+    "subgroup_read_at_data": "xss |> mapWrg(0, r => let s = (r |> toSubgroup) in ys "
+    "|> mapLcl(0, y => s |> at(i32(y))))",
+    "subgroup_read_behind_a_guard": "xss |> mapWrg(0, r => let s = (r |> toSubgroup) in s "
+    "|> take(1) |> repeat(12) |> join |> pad(1, 1, 0) |> mapLcl(0, x => x))",
     "fold_that_cannot_be_unrolled": "generate(1000000, (i: i32) => i) "
     "|> reduceSeqUnroll(addInt, 0)",
     "kernel_that_gets_too_long": "generate(1000000, (i: i32) => i) |> mapSeq(i => i * i) "

@@ -46,6 +46,7 @@ from liftpy.loops.values import (
     RangeTest,
     Select,
     Splat,
+    SubgroupBroadcast,
     SubgroupReduce,
     SubgroupsReduce,
     Value,
@@ -149,6 +150,8 @@ class Machine:
         self.count_of_subgroups = -(-code.local_size[0] // self.subgroup)
         self.at |= {"sgid0": self.at["lid0"] % self.count_of_subgroups}
         self.at |= {"slid0": self.at["lid0"] // self.count_of_subgroups}
+        beyond = code.local_size[0] - self.at["sgid0"]  # work-items from the subgroup's first on
+        self.at |= {"sgsz0": -(-beyond // self.count_of_subgroups)}
         everybody = np.zeros_like(self.item)
         owners = {"private": self.item, "local": local, "global": everybody, "image": everybody}
         self.owners = {space: owner[:, None] for space, owner in owners.items()}
@@ -337,6 +340,8 @@ class Machine:
             case SubgroupsReduce(op, cell):
                 first = self.at["slid0"] == 0  # of each subgroup
                 return self.together(op, self.load(cell, who), self.group, who, first)
+            case SubgroupBroadcast(parts, row, item):
+                return self.broadcast([self.value(p, who) for p in parts], row, item, who)
             case Select(condition, then, otherwise):
                 holds = self.condition(condition)
                 chosen = self.value(then, who & holds), self.value(otherwise, who & ~holds)
@@ -359,6 +364,24 @@ class Machine:
             for other in others:
                 first = OPERATIONS[op](first, other)
             found[inside] = first
+        return found
+
+    def broadcast(self, rows: list[Array], row: Nat, item: Nat, who: Array) -> Array:
+        """For each work-item, the value of one work-item of its subgroup: all name the same one."""
+        subgroups = self.group * self.count_of_subgroups + self.at["sgid0"]
+        values = np.choose(self.index(row), rows) if len(rows) > 1 else rows[0]
+        found, named = values.copy(), self.index(item)
+        for number in np.unique(subgroups[who]):
+            inside = subgroups == number
+            if not who[inside].all():
+                message = "broadcasts to a subgroup what only some of its work-items reach"
+                raise InternalError(f"kernel {self.code.name} {message}")
+            items = np.unique(named[inside])
+            source = inside & (self.at["slid0"] == items[0])
+            if len(items) > 1 or not source.any():
+                message = f"broadcasts from the work-items {items} of a subgroup"
+                raise InternalError(f"kernel {self.code.name} {message}")
+            found[inside] = values[source]
         return found
 
     def operate(self, value: Operate, who: Array) -> Array:

@@ -33,6 +33,7 @@ from liftpy.loops.values import (
     RangeTest,
     Select,
     Splat,
+    SubgroupBroadcast,
     SubgroupReduce,
     SubgroupsReduce,
     VectorSlice,
@@ -93,6 +94,12 @@ FOLDED = Let("s", SubgroupReduce("+", ONE))
 """The fold of a subgroup, which all work-items of the group must reach."""
 
 
+def broadcast(item: object = 0, *values: object) -> Let:
+    """A broadcast from a work-item of a subgroup, of one value unless others are given."""
+    parts = values or (ONE,)
+    return Let("b", SubgroupBroadcast(parts, nat(0), nat(item)))  # type: ignore[arg-type]
+
+
 def results(space: Space = "local") -> Memory:
     """A memory of the results of subgroups, which the kernel does not have."""
     return Memory("l9", space, F32, 8)
@@ -110,6 +117,38 @@ FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
     "an atomic update of a buffer that is read": (
         lambda c: Block((Update(Cell(read(c), nat(0)), ONE, "max"),)),
         "is not a buffer that may be written",
+    ),
+    "a broadcast in a branch": (
+        lambda c: Block((If(TESTED, Block((broadcast(),))),)),
+        "that not all work-items of a subgroup reach",
+    ),
+    "a broadcast behind a condition": (
+        lambda c: Block((Let("s", Select(TESTED, broadcast().value, ONE)),)),
+        "that not all work-items of a subgroup reach",
+    ),
+    "a broadcast in a loop divided unevenly": (
+        lambda c: Block((For("i", "lid0", 11, 8, Block((broadcast(),))),)),
+        "that not all work-items of a subgroup reach",
+    ),
+    "a broadcast from different work-items": (
+        lambda c: Block((broadcast(var("lid0", 0, 7)),)),
+        "which differs in a subgroup",
+    ),
+    "a broadcast at the counter of a loop over ids": (
+        lambda c: Block((For("i", "lid0", 16, 8, Block((broadcast(var("i", 0, 15)),))),)),
+        "which differs in a subgroup",
+    ),
+    "a broadcast of one of two values": (
+        lambda c: Block((broadcast(0, ONE, ONE),)),
+        "a broadcast of one of 2 values",
+    ),
+    "a broadcast of lanes": (
+        lambda c: Block((broadcast(0, Splat(ONE, 4)),)),
+        "a broadcast of several lanes or types",
+    ),
+    "a broadcast of small integers": (
+        lambda c: Block((broadcast(0, Const(1, I8)),)),
+        "no subgroup broadcasts i8",
     ),
     "a fold of subgroups in a branch": (
         lambda c: Block((If(TESTED, Block((FOLDED,))),)),

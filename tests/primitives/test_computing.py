@@ -51,7 +51,7 @@ def test_vectors_are_mapped_and_folded_by_their_lanes():
 
 
 @pytest.mark.parametrize(
-    "memory", ["toGlobal", "toStreamed", "toLocal", "toLocalPadded(3)", "toPrivate"]
+    "memory", ["toGlobal", "toStreamed", "toLocal", "toLocalPadded(3)", "toPrivate", "toSubgroup"]
 )
 def test_a_value_is_the_same_in_every_memory(memory):
     xs = numbers(7)

@@ -20,6 +20,7 @@ from liftpy.loops.tree import (
 from liftpy.loops.values import (
     Cell,
     Select,
+    SubgroupsReduce,
     Value,
 )
 from liftpy.semantics.operations import DTYPES
@@ -40,7 +41,7 @@ def executions(code: LoopKernel, assumed: frozenset[str] = frozenset()) -> Execu
 
     An expression that the code repeats counts each time, unless `ONCE` is assumed.
     """
-    counting = Counting(code, {}, assumed)
+    counting = Counting(code, {}, assumed, subgroup=1)  # as on a device without subgroups
     with np.errstate(all="ignore"):
         counting.block(code.block, counting.everybody)
     return counting.executed
@@ -70,6 +71,9 @@ class Counting(Machine):
         if GUARDS in self.assumed and isinstance(value, Select):
             self.value(value.otherwise, who)
             return self.value(value.then, who)
+        if ONCE not in self.assumed and isinstance(value, SubgroupsReduce):
+            for _ in range(1, self.count_of_subgroups):  # the code reads each result
+                self.load(value.cell, who)
         return super().value(value, who)
 
     def load(self, cell: Cell, who: Array) -> Array:

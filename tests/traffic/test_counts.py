@@ -16,10 +16,12 @@ import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.campaign.replay import named_candidate
 from liftpy.explore.measure.inputs import inputs
+from liftpy.loops.values import SUBGROUP_LOCAL_ID
 from liftpy.opencl.arguments import by_buffer
 from liftpy.pipeline import compile_candidate, run_code
 from liftpy.rewrite.strategies.families import FAMILIES
 from liftpy.traffic.reading import Reader
+from liftpy.traffic.subgroups import with_subgroups_of
 from liftpy.workloads import Convolution
 from liftpy.workloads.convolution import convolution
 from liftpy.workloads.networks import square
@@ -76,6 +78,7 @@ def tiled(tile0, tile1, sigma, kappa, chunk, v, gap):
 
 
 ONE, TWO = (f"cooperative(chunks=even, buffers={n})" for n in "12")
+BROADCAST = {"sigma": 2, "kappa": 4, "group": 4, "v": 4}
 BLOCK = {"sigma": 4, "kappa": 8, "v": 4}
 ROW = {"tile0": 12, "tile1": 5, "v": 4}
 
@@ -109,6 +112,9 @@ FORMS = [
     (PASSES, "planes(inside=1, hold=private, items=one, pad=fused, vector=no)", {}),
     (LAST, "cooperative(chunks=padded, buffers=2)", tiled(4, 10, 2, 2, 5, 2, 2)),
     (FIRST, "cooperative(lanes=outer, chunks=padded, buffers=1)", tiled(5, 4, 5, 2, 4, 2, 3)),
+    # Oclgrind has no subgroups, so each work-item reads what subgroups would hold:
+    (PRODUCT, "broadcast(chunks=even)", {**BROADCAST, "chunk": 4}),
+    (LAST, "broadcast(chunks=padded)", {**BROADCAST, "chunk": 5, "group": 5, "kappa": 2, "v": 2}),
     (FOLDED, "tree(steps=4, strided=yes, last=group)", {"group": 11, "chunk": 3}),
     (FOLDED, "tree(steps=4, strided=no, last=item)", {"group": 16, "chunk": 2}),
     (SCALED, "tree(steps=4, strided=yes)", {"group": 13}),
@@ -132,11 +138,16 @@ def form(program, key, sizes):
     return named_candidate(program, key, sizes, "a form of these tests")
 
 
+def alone(codes):
+    """Kernels on a device without subgroups, such as Oclgrind's: each work-item is one."""
+    return [with_subgroups_of(code, 1) for code in codes]
+
+
 def modelled(candidate):
     """The counts of all work-items of each run-phase kernel."""
     found = []
-    for code in codes_of(candidate):
-        reader = Reader("gid0", ids=code.ranges)
+    for code in alone(codes_of(candidate)):
+        reader = Reader("gid0", ids={**code.ranges, SUBGROUP_LOCAL_ID: 1})
         reader.block(code.block, {}, [])
         items = math.prod(code.global_size)
         found.append(Counter({key: n * items for key, n in reader.counts.executed.items()}))
@@ -145,13 +156,13 @@ def modelled(candidate):
 
 def before_passes(candidate, assumed=frozenset()):
     """The counts of the loop IR that the model reads, by running it."""
-    return [executions(code, assumed) for code in codes_of(candidate)]
+    return [executions(code, assumed) for code in alone(codes_of(candidate))]
 
 
 def emitted(candidate, assumed=frozenset()):
     """The counts of the loop IR from which C is printed, by running it."""
     low = candidate.skeleton.at(candidate.point)
-    return [executions(code, assumed) for code in run_code(low)]
+    return [executions(code, assumed) for code in alone(run_code(low))]
 
 
 def differing(candidates, arrays):

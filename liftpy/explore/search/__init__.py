@@ -51,12 +51,15 @@ SEARCHES: dict[str, Callable[[Prior], Search]] = {
     "random": lambda _: random,
     "local": lambda prior: by_stages(local.search, prior),
     "guided": lambda prior: by_stages(guided.search, prior, guided.foreseen),
+    "front": lambda prior: by_stages(guided.search, prior, guided.foreseen, for_front=True),
     "genetic": lambda prior: by_stages(genetic.search, prior),
     "narrowing": lambda prior: by_stages(narrowing.search, prior),
     "nsga2": lambda prior: by_stages(bred(), prior),
     "exhaustive": lambda _: exhaustive,
 }
 DEFAULT = "guided"
+MODELLED = "front"
+"""The default of modelled campaigns, which are for a device that is not at hand."""
 BLIND = frozenset({"random", "exhaustive"})
 """Searches that ignore times."""
 
@@ -78,4 +81,4 @@ def named(name: str, prior: Prior = no_times) -> Search:
     return SEARCHES[name](prior)
 
 
-__all__ = ["BLIND", "DEFAULT", "SEARCHES", "Prior", "Search", "Trial", "named"]
+__all__ = ["BLIND", "DEFAULT", "MODELLED", "SEARCHES", "Prior", "Search", "Trial", "named"]

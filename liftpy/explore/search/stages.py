@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
+from liftpy.explore.search.front import hopeful
 from liftpy.explore.search.held import Best, HeldSearch
 from liftpy.explore.search.modelled_choice import WHOLE, Forecast
 from liftpy.explore.search.stage_search import StagePlace, StageSearch
@@ -62,12 +63,19 @@ def no_times(_: Space) -> Sequence[Trial]:
     return ()
 
 
-def by_stages(search: Search, prior: Prior = no_times, foresee: Foresee = no_forecast) -> Search:
+def by_stages(
+    search: Search,
+    prior: Prior = no_times,
+    foresee: Foresee = no_forecast,
+    *,
+    for_front: bool = False,
+) -> Search:
     """The search for programs of several stages; a program of one stage is left to `search`.
 
     `prior` knows trials from before the campaign (`StageSearch.known`). Without them, the search
     begins with the best candidate of a forecast, and prefers the partitions that it expects to be
-    fast.
+    fast. With `for_front`, partitions that may add a point to the front of time and peak take turns
+    with these (`front.py`).
     """
 
     def run(
@@ -76,7 +84,9 @@ def by_stages(search: Search, prior: Prior = no_times, foresee: Foresee = no_for
         if not space.products and prior is no_times:
             return search(space, seed, trials, allows)
         ahead = foresee if prior is no_times else no_forecast
-        return StageSearches(space, seed, trials, allows, search, prior, ahead).candidates()
+        found = StageSearches(space, seed, trials, allows, search, prior, ahead)
+        found.for_front = for_front
+        return found.candidates()
 
     return run
 
@@ -106,6 +116,7 @@ class Arm:
     key: str = WHOLE  # in a forecast
     turns: int = 0
     held: int = 0  # candidates that were made by `holding`
+    peak: int | None = None  # the least of its candidates
     ended: bool = False
 
     @cached_property
@@ -191,6 +202,7 @@ class StageSearches:
             whole = self.search_of(alone, seed, allows)
             self.arms.insert(0, Arm(None, [], whole))
         self.read = 0
+        self.for_front = False
 
     def places_of(self, product: Product) -> Iterator[StagePlace]:
         """The stages of a partition, each with its search.
@@ -251,6 +263,11 @@ class StageSearches:
                 return found
         if ordinal >= BEGIN and (found := self.together(seen)) is not None:
             return found
+        if self.for_front and ordinal >= BEGIN and ordinal % 2:
+            arm = hopeful(self.arms, lambda one: self.expected(one, self.scale()), self.trials)
+            if arm is not None and (found := self.next_of(arm, seen)) is not None:
+                arm.turns += 1
+                return found
         while arms := [arm for arm in self.arms if not arm.ended]:
             arm = self.chosen(arms, ordinal)
             found = self.next_of(arm, seen)
@@ -317,8 +334,8 @@ class StageSearches:
             word: {place.stage.name: place.fastest_of_forms() for place in arm.places}
             for word, arm in stored.items()
         }
-        arms = [arm for arm in self.arms if arm.algorithm in stored and arm.holding]
-        arms.sort(key=lambda arm: arm.held)
+        holding = (arm for arm in self.arms if arm.algorithm in stored and arm.holding)
+        arms = sorted(holding, key=lambda arm: arm.held)
         if not ordinal // HOLDING % EXPECTED:
             scale = self.scale()
             arms.sort(key=lambda arm: self.expected(arm, scale))
@@ -438,13 +455,30 @@ class StageSearches:
 
     def take_in(self, trial: Trial) -> None:
         """Gives each stage its part of a trial."""
+        arm = self.arm_of(trial.candidate)
+        if arm is not None and trial.peak is not None:
+            arm.peak = trial.peak if arm.peak is None else min(arm.peak, trial.peak)
         if not isinstance(trial.candidate.skeleton, StagedSkeleton):
-            for arm in self.arms:
-                if arm.whole is not None:
-                    arm.whole.learn(trial)
+            if arm is not None and arm.whole is not None:
+                arm.whole.learn(trial)
             return
         for place, there, spent in self.parts(trial.candidate, trial.launches):
             place.search.learn(Trial(there, spent, trial.peak))
+
+    def arm_of(self, candidate: Candidate) -> Arm | None:
+        """The partition of a candidate, or the arm of the program as one stage."""
+        if not isinstance(skeleton := candidate.skeleton, StagedSkeleton):
+            return next((arm for arm in self.arms if arm.whole is not None), None)
+        names, cuts = [name for name, _ in skeleton.stages], tuple(skeleton.choices)
+        arms = [
+            arm
+            for arm in self.arms
+            if arm.product is not None
+            and [p.stage.name for p in arm.places] == names
+            and arm.product.partition.words == cuts
+        ]
+        keys = {name: own.key for name, own in skeleton.stages}
+        return next((a for a in arms if len(arms) == 1 or a.has(keys, candidate.point)), None)
 
     def parts(
         self, candidate: Candidate, launches: Sequence[int]
@@ -453,27 +487,12 @@ class StageSearches:
 
         The time is None if some launch has no time. A candidate of one stage has no parts.
         """
-        skeleton = candidate.skeleton
-        if not isinstance(skeleton, StagedSkeleton):
+        skeleton, arm = candidate.skeleton, self.arm_of(candidate)
+        if not isinstance(skeleton, StagedSkeleton) or arm is None:
             return
         counts = launches_of(skeleton)
         known = len(launches) == sum(counts)
-        times = iter(launches)
-        sizes = candidate.point
-        own = dict(skeleton.stages)
-        names = [name for name, _ in skeleton.stages]
-        cuts = tuple(skeleton.choices)
-        arms = [
-            arm
-            for arm in self.arms
-            if arm.product is not None
-            and [p.stage.name for p in arm.places] == names
-            and arm.product.partition.words == cuts
-        ]
-        keys = {name: skeleton.key for name, skeleton in own.items()}
-        arm = next((arm for arm in arms if len(arms) == 1 or arm.has(keys, sizes)), None)
-        if arm is None:
-            return
+        times, sizes, own = iter(launches), candidate.point, dict(skeleton.stages)
         for place, count in zip(arm.places, counts, strict=True):
             there = place.candidate(own[place.stage.name].key, sizes)
             spent = sum(itertools.islice(times, count)) if known else None

@@ -59,6 +59,7 @@ from liftpy.language.embedded.lowered_stages import (
     to_local_padded,
     to_private,
     to_streamed,
+    to_subgroup,
 )
 from liftpy.language.embedded.prelude import (
     ASSOCIATIVE,
@@ -230,6 +231,7 @@ __all__ = [
     "to_local_padded",
     "to_private",
     "to_streamed",
+    "to_subgroup",
     "transpose",
     "unequal",
     "unzip",

@@ -31,6 +31,7 @@ from liftpy.primitives.lowered import (
     ToLocalPadded,
     ToPrivate,
     ToStreamed,
+    ToSubgroup,
 )
 
 
@@ -243,3 +244,13 @@ def to_private(x: Expr) -> Expr:
     [0, 1, 2]
     """
     return applied(ToPrivate(), x)
+
+
+@word(ToSubgroup)
+def to_subgroup(x: Expr) -> Expr:
+    """Holds an array in the registers of each subgroup: a work-item has an element of each row.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.to_subgroup).tolist()
+    [0, 1, 2]
+    """
+    return applied(ToSubgroup(), x)

@@ -6,7 +6,15 @@ from liftpy.ir.call import call
 from liftpy.ir.constraint import at_least
 from liftpy.ir.expr import Param
 from liftpy.ir.nat import var
-from liftpy.primitives import AsImage, ToGlobal, ToLocal, ToLocalPadded, ToPrivate, ToStreamed
+from liftpy.primitives import (
+    AsImage,
+    ToGlobal,
+    ToLocal,
+    ToLocalPadded,
+    ToPrivate,
+    ToStreamed,
+    ToSubgroup,
+)
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules.notation import T, U, array, fmap, n, unknown
 
@@ -38,6 +46,8 @@ TO_LOCAL_PADDED = Rule(
     proof="definition",
 )
 
+TO_SUBGROUP = Rule("to_subgroup", "memory", xs, call(ToSubgroup(), xs), proof="definition")
+
 #: A kernel reads a stored array through an image.
 AS_IMAGE = Rule("as_image", "memory", xs, call(AsImage(), xs))
 
@@ -65,6 +75,7 @@ RULES = (
     TO_LOCAL,
     TO_LOCAL_PADDED,
     TO_PRIVATE,
+    TO_SUBGROUP,
     AS_IMAGE,
     GLOBAL_DROPPED,
     STREAMED_DROPPED,

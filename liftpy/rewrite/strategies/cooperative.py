@@ -99,7 +99,8 @@ class TileSizes:
     maps over columns and over rows are cut into tiles (`block.CUTS`). If there is a `part`,
     reductions are cut into parts of that many elements, and groups of its own reduce each part
     (`strategies/parts.py`). Operands that are made from the `constants` alone are packed
-    (`strategies/packed.py`).
+    (`strategies/packed.py`). With `broadcast`, a tile has the rows of one block, a chunk of which
+    the subgroups of the group hold in registers, and nothing is copied to local memory.
     """
 
     tile: tuple[NatLike, NatLike]
@@ -112,6 +113,7 @@ class TileSizes:
     cuts: tuple[str, str] = SPLITS
     part: NatLike | None = None
     constants: frozenset[str] = frozenset()
+    broadcast: bool = False
 
 
 def cooperative(tiling: TileSizes) -> Strategy:
@@ -212,6 +214,10 @@ def of_group(tiling: TileSizes, orders: Orders) -> Strategy:
 
     Operations on the results are applied to the finished sums of each block.
     """
+    if tiling.broadcast:
+        shared, reads = spread(), READS[:1]
+    else:
+        shared, reads = staged(tiling.gap, orders), READS
     turns = in_turns() if tiling.buffers > 1 else identity
     steps = TURNS if tiling.buffers > 1 else (STEP,)
     return seq(
@@ -224,7 +230,7 @@ def of_group(tiling: TileSizes, orders: Orders) -> Strategy:
                 tidy(),
                 turns,
                 at_path((0,), over_items()),
-                *(at_path(step, seq(staged(tiling.gap, orders), divided)) for step in steps),
+                *(at_path(step, seq(shared, at_path(reads, over_items()))) for step in steps),
             ),
         ),
         elementwise(4),
@@ -327,9 +333,18 @@ def in_local(gap: NatLike, order: Order) -> Strategy:
     )
 
 
-def divided(expr: Expr) -> Result:
-    """Divide the accumulator of a step among the work-items, one block each."""
-    return at_path(READS, over_items())(expr)
+def spread() -> Strategy:
+    """Hold the first tile that the step of a reduction reads in subgroups, under a name.
+
+    Each row `[chunk]` of the chunks `[blocks][chunk][size]` is divided among work-items.
+    """
+    rows = seq(
+        rule("map_copy"),
+        at_path((1,), rule("transpose_introduction")),
+        rule("map_fission", {"g": (0,)}),
+        at_path((0,), rule("to_subgroup")),
+    )
+    return seq(rule("let_introduction", {"v": (0, 1)}), at_path((0,), rows))
 
 
 def over_items(order: Order = ROW_BY_ROW) -> Strategy:

@@ -20,6 +20,7 @@ from liftpy.primitives.lowered import TEXEL
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Parameter, Skeleton
 from liftpy.rewrite.strategies.by_index import reads_at_data
 from liftpy.rewrite.strategies.families.blocked import BLOCKED
+from liftpy.rewrite.strategies.families.broadcast import BROADCAST
 from liftpy.rewrite.strategies.families.chunked import CHUNKED
 from liftpy.rewrite.strategies.families.cooperative import COOPERATIVE
 from liftpy.rewrite.strategies.families.direct import DIRECT
@@ -85,6 +86,7 @@ FAMILIES: dict[str, Family] = {
         UNSHARED,
         TREE,
         BY_SUBGROUPS,
+        BROADCAST,
     )
 }
 

@@ -153,21 +153,33 @@ class Cooperative:
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
         """`cooperative`."""
+        steps = self.form(choices).steps
+        return seq(INWARD, steps, cooperative(self.sizes(choices, sizes)))
+
+    def sizes(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> TileSizes:
+        """The sizes of tiles, with the copies of chunks to local memory."""
+        return replace(
+            self.tiles(choices, sizes),
+            tile=(sizes["tile0"].nat, sizes["tile1"].nat),
+            gap=sizes["gap"].nat,
+            buffers=int(choices["buffers"]),
+        )
+
+    def tiles(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> TileSizes:
+        """The sizes of tiles that are one block each."""
         form, tail = self.form(choices), choices.get("tail", "none")
         adjacent = (LANES, OUTER) in form.words
-        tiling = TileSizes(
-            tile=(sizes["tile0"].nat, sizes["tile1"].nat),
-            block=(sizes["sigma"].nat, sizes["kappa"].nat),
+        block = sizes["sigma"].nat, sizes["kappa"].nat
+        return TileSizes(
+            tile=block,
+            block=block,
             chunk=sizes["chunk"].nat,
             width=sizes["v"].nat,
-            gap=sizes["gap"].nat,
             padded=choices["chunks"] == "padded",
-            buffers=int(choices["buffers"]),
             cuts=(cut_of(form.inner, tail, lanes=adjacent), cut_of(form.outer, tail)),
             part=sizes["part"].nat if form.in_parts else None,
             constants=self.constants,
         )
-        return seq(INWARD, form.steps, cooperative(tiling))
 
 
 def match(program: Program) -> Cooperative | str:

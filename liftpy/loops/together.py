@@ -1,0 +1,144 @@
+"""Where all work-items of a subgroup come together, and agree on what a condition says.
+
+They compute a broadcast together: all of them reach it, and name the same work-item. So it is in no
+branch and behind no condition whose outcome differs among them, and in no loop whose iterations are
+divided unevenly. The ids of groups and the size of the subgroup are the same for all of them. So
+are the counters of loops that begin at such an id or at a number, and variables that are computed
+from nothing else and from buffers that the kernel only reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from liftpy.ir.nat import Nat
+from liftpy.loops.lower import LoopKernel
+from liftpy.loops.tree import Block, For, If, Let, Simple, statements_in
+from liftpy.loops.values import (
+    SUBGROUP_ID,
+    SUBGROUP_SIZE,
+    Cell,
+    Const,
+    Index,
+    Name,
+    Operate,
+    RangeTest,
+    Select,
+    SubgroupBroadcast,
+    Value,
+    values_in,
+)
+
+GROUP_ID = "wid"
+OF_ALL = {SUBGROUP_ID, SUBGROUP_SIZE}
+"""The ids that all work-items of a subgroup have in common, apart from those of groups."""
+
+
+def has_broadcast(block: Block) -> bool:
+    """Whether a block has a broadcast."""
+    return any(
+        isinstance(part, SubgroupBroadcast)
+        for s in statements_in(block)
+        if isinstance(s, Simple)
+        for value in s.values
+        for part in values_in(value)
+    )
+
+
+def is_same(test: RangeTest, common: frozenset[str]) -> bool:
+    """Whether a test has the same outcome for all work-items of a subgroup.
+
+    `common` are counters and variables that are the same for all of them.
+    """
+    return is_common_index(test.index, common)
+
+
+def is_common_index(index: Nat, common: frozenset[str]) -> bool:
+    """Whether an index is the same for all work-items of a subgroup."""
+    return all(is_common(name, common) for name in index.names())
+
+
+def is_common(name: str, common: frozenset[str]) -> bool:
+    """Whether an id, a counter or a variable is the same for all work-items of a subgroup."""
+    return name in common or name in OF_ALL or name.startswith(GROUP_ID)
+
+
+def is_common_value(value: Value, common: frozenset[str]) -> bool:
+    """Whether a value is the same for all work-items of a subgroup."""
+    match value:
+        case Const():
+            return True
+        case Index(index):
+            return is_common_index(index, common)
+        case Name(name):
+            return name in common
+        case Cell(memory, index):
+            return memory.stable and is_common_index(index, common)
+        case Operate(_, parts):
+            return all(is_common_value(part, common) for part in parts)
+        case _:
+            return False
+
+
+def common_counters(s: For) -> frozenset[str]:
+    """The counters of a loop and of those in it that begin at a number or at the id of a group."""
+    loops = [s, *(inner for inner in statements_in(s.body) if isinstance(inner, For))]
+    return frozenset(loop.counter for loop in loops if begins_together(loop))
+
+
+def begins_together(s: For) -> bool:
+    """Whether all work-items of a subgroup begin a loop at the same number."""
+    return isinstance(s.first, int) or is_common(s.first, frozenset())
+
+
+def is_even(s: For, code: LoopKernel) -> bool:
+    """Whether the work-items of a group make equally many iterations of a loop."""
+    if isinstance(s.first, int) or s.first.startswith(GROUP_ID):
+        return True
+    size = code.local_size[int(s.first[-1])]
+    own = s.first.startswith("lid") and s.step == size and s.bound % size == 0
+    return own or size == 1
+
+
+def faults(code: LoopKernel) -> Iterator[str]:
+    """The broadcasts that not all work-items of a subgroup compute together."""
+    if has_broadcast(code.block):
+        yield from _of_block(code.block, code, frozenset(), together=True)
+
+
+def _of_block(
+    block: Block, code: LoopKernel, common: frozenset[str], *, together: bool
+) -> Iterator[str]:
+    """The faults of a block; `together` says whether all work-items of a subgroup reach it."""
+    for s in block:
+        match s:
+            case Simple():
+                for value in s.values:
+                    yield from _of_value(value, common, together=together)
+                if isinstance(s, Let) and is_common_value(s.value, common):
+                    common |= {s.name}
+            case For():
+                inner = common | {s.counter} if begins_together(s) else common - {s.counter}
+                yield from _of_block(s.body, code, inner, together=together and is_even(s, code))
+            case If(condition, then, otherwise):
+                same = together and all(is_same(t, common) for t in condition.tests)
+                for part in (then, otherwise):
+                    yield from _of_block(part, code, common, together=same)
+            case _:
+                pass
+
+
+def _of_value(value: Value, common: frozenset[str], *, together: bool) -> Iterator[str]:
+    """The faults of an expression."""
+    match value:
+        case Select(condition):
+            together = together and all(is_same(t, common) for t in condition.tests)
+        case SubgroupBroadcast(_, row, item):
+            if not together:
+                yield f"a broadcast of element {item} that not all work-items of a subgroup reach"
+            if not (is_common_index(row, common) and is_common_index(item, common)):
+                yield f"a broadcast of element {item}, which differs in a subgroup"
+        case _:
+            pass
+    for part in value.parts:
+        yield from _of_value(part, common, together=together)
