@@ -21,7 +21,7 @@ from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.operators import OPERATORS
 from liftpy.ir.primitive import Get, ScalarOp
 from liftpy.ir.scalars import LARGEST
-from liftpy.ir.types import FLOATS
+from liftpy.ir.types import FLOATS, I32
 from liftpy.ir.walk import every_part
 
 # --- expressions as sums ------------------------------------------------------------------------
@@ -60,10 +60,13 @@ def is_real(expr: Expr) -> bool:
 def summed(expr: Expr) -> Sum:
     """An expression as products with coefficients other than 0."""
     match expr:
-        case Literal(value, t) if t in FLOATS:
+        case Literal(value, t) if t in FLOATS or t == I32:
             return without_zeros({ONE: Fraction(value)})
         case FunCall(Lambda() | UserFun() as f, args):
             return summed(inside(f, args))
+        case FunCall(ScalarOp("+" | "-" | "*" | "neg" as op), args) if expr.type == I32:
+            known = operated(op, [summed(a) for a in args])
+            return atom(expr) if known is None else known
         case FunCall(ScalarOp(op), args) if expr.type in FLOATS:
             known = operated(op, [summed(a) for a in args])
             if known is None and op == "/":
@@ -235,9 +238,13 @@ def adds(f: Lambda) -> bool:
 
 
 def accumulates(f: Lambda) -> bool:
-    """Whether a function of a number and a pair adds the product of the pair to the number."""
+    """Whether a function of a number and a pair adds the product of the pair to the number.
+
+    The product is computed in the type of the number.
+    """
     total, pair = f.params
-    x, y = (FunCall(Get(k), (pair,)) for k in range(2))
+    parts = (FunCall(Get(k), (pair,)) for k in range(2))
+    x, y = (p if p.type == total.type else FunCall(ScalarOp(str(total.type)), (p,)) for p in parts)
     product = FunCall(ScalarOp("*"), (x, y))
     return are_equal(f.body, FunCall(ScalarOp("+"), (total, product)))
 

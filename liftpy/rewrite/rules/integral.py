@@ -1,0 +1,267 @@
+"""Correlations of 8-bit integers by F(m, r): exact, as long as no number grows too large.
+
+The kernels are transformed by `s` times G, with the least `s` that makes it integral, so all
+numbers are integers and the products sum up to s times the result in each dimension. Transformed
+tiles, kernels and sums of `m` channels are computed in f32, which does not round them; the sums of
+all channels are added in i32. There the result is divided, which is exact if s times the result is
+an i32. The types of tiles and kernels bound all numbers, so these are conditions on sizes.
+
+If each channel has a kernel of its own, all numbers are those of f32.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+from liftpy.ir.constraint import Constraint, at_least, at_most, divides
+from liftpy.ir.expr import Expr
+from liftpy.ir.nat import nats
+from liftpy.ir.types import F32, I8, I32, U8, ScalarType, integer_range
+from liftpy.rewrite.exactness import LARGEST_EXACT
+from liftpy.rewrite.rule import Assumption, Rule
+from liftpy.rewrite.rules.correlation import (
+    ZERO,
+    ZEROS,
+    channels,
+    in_steps,
+    kernel_of,
+    of_columns,
+    of_kernels,
+    of_points,
+    operated,
+    scaled,
+    triple,
+    windows,
+)
+from liftpy.rewrite.rules.notation import (
+    X,
+    array,
+    fmap,
+    fold,
+    get,
+    let,
+    split,
+    transpose,
+    unknown,
+    zipped,
+)
+from liftpy.winograd.matrices import Matrix, matrix
+from liftpy.winograd.triple import Triple
+from liftpy.winograd.triple import integral as with_integers
+
+LARGEST_I32 = 2**31 - 1
+
+t, c, q, m = nats("t c q m")
+accumulate = unknown("f", I32)
+
+TYPES = {f"{one}_{two}": (one, two) for one in (U8, I8) for two in (U8, I8)}
+"""The types of tiles and of kernels, by their part of a name."""
+
+SIZES = ((2, 2), (2, 3))
+"""The m and r for which f32 sums at least one product of transformed 8-bit numbers exactly."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """F(m, r) in integers: with `scale` times its G, the results are `scale` times as large."""
+
+    triple: Triple
+    g: Matrix
+    scale: int
+
+    @staticmethod
+    def of(triple: Triple) -> Scaled:
+        """F(m, r) with the least scale."""
+        f = with_integers(triple)
+        scale = math.lcm(*(x.denominator for row in f.g for x in row))
+        return Scaled(f, matrix([x * scale for x in row] for row in f.g), scale)
+
+
+def size(a: Matrix, t: ScalarType, dimensions: int) -> int:
+    """The largest magnitude of a number that is transformed by a matrix in each dimension."""
+    least, most = integer_range(t)
+    low = high = 0
+    sums = [(sum(x for x in row if x > 0), -sum(x for x in row if x < 0)) for row in a]
+    for up, down in sums:
+        for more, less in sums if dimensions == 2 else [(Fraction(1), Fraction(0))]:
+            positive, negative = up * more + down * less, up * less + down * more
+            low = min(low, int(positive * least - negative * most))
+            high = max(high, int(positive * most - negative * least))
+    return max(-low, high)
+
+
+def converted(matrices: tuple[Matrix, ...], points: Expr) -> Expr:
+    """`of_points` in f32, for points of another type."""
+    return of_points(matrices, fmap(in_f32, points, "x"))
+
+
+def in_f32(x: Expr) -> Expr:
+    """A number converted to f32."""
+    return operated("f32", x)
+
+
+def sum_of_strips(x: Expr, y: Expr) -> Expr:
+    """The sum of the products of two arrays: in f32 of each strip of `m` products, then in i32."""
+
+    def strip(pair: Expr) -> Expr:
+        return fold(
+            lambda s, p: operated("+", s, operated("*", get(0, p), get(1, p))),
+            ZERO,
+            zipped(get(0, pair), get(1, pair)),
+            "p",
+        )
+
+    return fold(
+        lambda a, pair: operated("+", a, operated("i32", strip(pair))),
+        ZEROS[I32],
+        zipped(split(m, x), split(m, y)),
+        "strip",
+    )
+
+
+def law(name: str, left: Expr, right: Expr, *where: Constraint, tunes: tuple[str, ...]) -> Rule:
+    """A rule for arrays whose lengths satisfy conditions."""
+    return Rule(
+        name,
+        "correlation",
+        left,
+        right,
+        where=where,
+        assuming=(Assumption("accumulates", "f"),),
+        tunes=tunes,
+        proof="integral",
+    )
+
+
+def products(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
+    """The correlations of square tiles by F(m, r) in each dimension."""
+    fs = (f.triple, f.triple)
+    n, r, scale = f.triple.n, f.triple.r, f.scale**2
+    tiles, others = array("tiles", one, t, n, n, c), array("others", X, q)
+    kernel = taps, start = kernel_of(r, r, c, of=two, to=I32)
+
+    def back(p: Expr) -> Expr:
+        found = of_points((f.triple.at,) * 2, get(1, p))
+        return let(
+            get(0, p),
+            lambda y: fmap(
+                lambda x: operated("+", start(y), scaled(Fraction(1, scale), x)), found, "x"
+            ),
+            "y",
+        )
+
+    def rows(pair: Expr) -> Expr:
+        columns = transpose(get(1, pair))
+        return fmap(
+            lambda x: fmap(lambda y: sum_of_strips(x, y), columns, "y"), get(0, pair), "x"
+        )
+
+    def columns_of(a: Matrix, x: Expr) -> Expr:
+        return of_columns((a, a), x, converted)
+
+    left = fmap(
+        lambda tile: fmap(
+            lambda part: of_kernels(part, others, kernel, 2, accumulate),
+            windows(fs, tile),
+            "part",
+        ),
+        tiles,
+        "tile",
+    )
+    filters = transpose(fmap(lambda y: columns_of(f.g, taps(y)), others, "y"))
+    right = in_steps(
+        transpose(fmap(lambda tile: columns_of(f.triple.bt, tile), tiles, "tile")),
+        fmap(transpose, filters),
+        rows,
+        lambda p: fmap(
+            lambda tile: transpose(fmap(back, zipped(others, transpose(tile)), "p")),
+            transpose(p),
+            "tile",
+        ),
+    )
+    largest = size(f.triple.bt, one, 2) * size(f.g, two, 2)
+    summed = scale * r * r * largest_product(one, two)
+    return law(
+        name,
+        left,
+        right,
+        *(at_least(1, length) for length in (t, c, q)),
+        divides(m, c),
+        at_most(m * largest, LARGEST_EXACT),
+        at_most(c * summed, LARGEST_I32),
+        tunes=("m",),
+    )
+
+
+def largest_product(one: ScalarType, two: ScalarType) -> int:
+    """The largest magnitude of a product."""
+    return max(abs(x * y) for x in integer_range(one) for y in integer_range(two))
+
+
+def one_by_one(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
+    """The correlations of square tiles of each channel with a kernel of its own."""
+    fs = (f.triple, f.triple)
+    n, r, scale = f.triple.n, f.triple.r, f.scale**2
+    tiles, others = array("tiles", one, t, n, n, c), array("others", X, c)
+    taps, start = kernel_of(r * r, of=two, to=I32)
+
+    def folded_with(p: Expr) -> Expr:
+        y = get(1, p)
+        return fold(accumulate, start(y), zipped(get(0, p), taps(y)), "p")
+
+    def of_channel(p: Expr) -> Expr:
+        u, y = get(0, get(1, p)), get(1, get(1, p))
+        products = fmap(
+            lambda q: operated("*", get(0, q), get(1, q)),
+            zipped(converted((f.triple.bt,) * 2, get(0, p)), u),
+            "q",
+        )
+        return fmap(
+            lambda x: operated("+", start(y), operated("i32", scaled(Fraction(1, scale), x))),
+            of_points((f.triple.at,) * 2, products),
+            "x",
+        )
+
+    left = fmap(
+        lambda tile: fmap(
+            lambda part: fmap(folded_with, zipped(channels(part, 2), others), "p"),
+            windows(fs, tile),
+            "part",
+        ),
+        tiles,
+        "tile",
+    )
+    right = let(
+        fmap(lambda y: converted((f.g, f.g), taps(y)), others, "y"),
+        lambda us: fmap(
+            lambda tile: transpose(
+                fmap(of_channel, zipped(channels(tile, 2), zipped(us, others)), "p")
+            ),
+            tiles,
+            "tile",
+        ),
+        "filters",
+    )
+    return law(name, left, right, at_least(1, t), at_least(1, c), tunes=())
+
+
+SHAPES = {"integral": products, "integral_each": one_by_one}
+"""How the rules are made, by the beginnings of their names."""
+
+NAMES = {
+    f"{shape}_{m}_{r}_{types}": (shape, (m, r), types)
+    for shape in SHAPES
+    for m, r in SIZES
+    for types in TYPES
+}
+"""The shape, m and r, and the types of each rule."""
+
+
+@cache
+def made(name: str) -> Rule:
+    """The rule of a name; KeyError if there is none."""
+    shape, sizes, types = NAMES[name]
+    return SHAPES[shape](name, *TYPES[types], Scaled.of(triple(*sizes)))
