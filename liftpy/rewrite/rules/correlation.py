@@ -467,8 +467,12 @@ def base_of(name: str) -> str:
 
 
 def with_points(name: str, given: PointsOf) -> str:
-    """The name of the rule with those of the given points that are for its m and r."""
-    own = tuple((size, some) for size, some in given if size in NAMES[name][1])
+    """The name of the rule with those of the given points that are for its m and r.
+
+    Rules of integers have the usual points only.
+    """
+    sizes = NAMES[name][1] if name in NAMES else ()
+    own = tuple((size, some) for size, some in given if size in sizes)
     return f"{name}{GIVEN}{spelled_points(own)}" if own else name
 
 

@@ -182,7 +182,7 @@ def products(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
             "tile",
         ),
     )
-    largest = size(f.triple.bt, one, 2) * size(f.g, two, 2)
+    largest = largest_transformed(one, two, f)
     summed = scale * r * r * largest_product(one, two)
     return law(
         name,
@@ -194,6 +194,20 @@ def products(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
         at_most(c * summed, LARGEST_I32),
         tunes=("m",),
     )
+
+
+def largest_transformed(one: ScalarType, two: ScalarType, f: Scaled) -> int:
+    """The largest magnitude of a product of a transformed tile and a transformed kernel."""
+    return size(f.triple.bt, one, 2) * size(f.g, two, 2)
+
+
+def strips(m: int, r: int, types: str) -> int:
+    """The largest number of channels whose products f32 sums exactly.
+
+    >>> strips(2, 3, "u8_i8")
+    14
+    """
+    return LARGEST_EXACT // largest_transformed(*TYPES[types], Scaled.of(triple(m, r)))
 
 
 def largest_product(one: ScalarType, two: ScalarType) -> int:

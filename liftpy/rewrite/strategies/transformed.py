@@ -23,7 +23,7 @@ from liftpy.ir.walk import at, every_part
 from liftpy.primitives import Slide
 from liftpy.primitives.work import computes
 from liftpy.rewrite.rule import Rule
-from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.rules import RULES, integral
 from liftpy.rewrite.rules.correlation import NAMES, RECTANGLES, SIZES
 from liftpy.rewrite.strategies.elementwise import to_elements
 from liftpy.rewrite.strategies.epilogue import fused_inward
@@ -80,7 +80,8 @@ class Tiling:
     and other results are computed directly; it is for numbers of results for which this takes fewer
     products than tiles of any `m`. With `overlap`, the last tile begins early; at least one number
     of results must be no multiple of `m`, and none may be less than `m`. The rule is applied after
-    `prepared`; `law` looks it up.
+    `prepared`; `law` looks it up. A rule with `strips` sums the channels in strips of equal length,
+    which have at least two and at most `strips` channels.
     """
 
     rule: str
@@ -91,6 +92,7 @@ class Tiling:
     hybrid: bool = False
     overlap: bool = False
     prepared: Strategy = identity
+    strips: int = 0
     law: Callable[[str], Rule] = RULES.__getitem__
 
 
@@ -144,6 +146,17 @@ PAIRS = attempt(normalize(seq(rule("map_of_zip_of_three"), rotated_right)))
 """Writes maps over zips of three arrays (channels, kernels, initial values) as maps of pairs."""
 
 
+def integral_square(m: int, r: int, types: str) -> Tiling:
+    """Tiles of m x m results that are sums of products of 8-bit integers."""
+    law = f"integral_{m}_{r}_{types}"
+    return replace(square(m, r), rule=law, strips=integral.strips(m, r, types))
+
+
+def integral_each(m: int, r: int, types: str) -> Tiling:
+    """Tiles of m x m such results of each channel with a kernel of its own."""
+    return replace(each_square(m, r), rule=f"integral_each_{m}_{r}_{types}")
+
+
 def whole_square(m: int, r: int) -> Tiling:
     """Whole tiles of m x m results; the results of partial tiles are computed directly."""
     return replace(square(m, r), hybrid=True)
@@ -190,7 +203,14 @@ def tilings() -> dict[str, tuple[Tiling, ...]]:
         for tiling in (make(m, r) for make in makes)
         if tiling.rule in NAMES
     ]
-    for word, tiling in (*shapes, *((f"{m}x{k}", rectangle(m, k, r)) for m, k, r in RECTANGLES)):
+    shapes += [(f"{m}x{k}", rectangle(m, k, r)) for m, k, r in RECTANGLES]
+    shapes += [
+        (f"{m}x{m}", make(m, r, types))
+        for m, r in integral.SIZES
+        for types in integral.TYPES
+        for make in (integral_square, integral_each)
+    ]
+    for word, tiling in shapes:
         found[word] = (*found.get(word, ()), tiling)
     return found
 
@@ -280,7 +300,11 @@ def by_rule(tiling: Tiling) -> Strategy:
     """The rule of a tiling at the outermost map to which it applies."""
 
     def run(expr: Expr) -> Result:  # the rule is made only for what has tiles
-        return seq(tiling.prepared, outermost(rule(tiling.law(tiling.rule))))(expr)
+        law = tiling.law(tiling.rule)
+        if not tiling.strips:
+            return seq(tiling.prepared, outermost(rule(law)))(expr)
+        strips = range(tiling.strips, 1, -1)  # the longest is the fastest
+        return choose(*(outermost(rule(law, m=m)) for m in strips))(expr)
 
     return run
 
