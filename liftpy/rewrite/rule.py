@@ -82,11 +82,11 @@ class Assumption:
     that `c` is 0, and that `f` is 0 if its first argument is, among finite numbers.
 
     `adds(f)` says that `f` adds its arguments, `accumulates(f)` that it adds the product of a pair
-    to its first argument, in the type of that argument. `scales`, `rescales` and `keeps` are laws of a function `r` that the left
-    side does not mention. `scales(r, h)` says that `h` adds a constant to `r` of its argument, a
-    multiple of it. In the others, `r` turns what `k` accumulated from `e` for one parameter into
-    what it accumulates for another. Each of the five is an `equation`, decided by the laws of real
-    numbers (rewrite/reals.py), which also find each `r`.
+    to its first argument, in the type of that argument. `scales`, `rescales` and `keeps` are laws
+    of a function `r` that the left side does not mention. `scales(r, h)` says that `h` adds a
+    constant to `r` of its argument, a multiple of it. In the others, `r` turns what `k` accumulated
+    from `e` for one parameter into what it accumulates for another. Each of the five is an
+    `equation`, decided by the laws of real numbers (rewrite/reals.py), which also find each `r`.
 
     `exact(h, g)` says that `h` computes in f32 what `g` does in i32, without rounding. Ranges of
     types decide it, and give `h` and the bound of the results (rewrite/exactness.py).

@@ -16,7 +16,7 @@ A fold over strips is read as one over all elements: `sum(i < c // m, sum(j < m,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -171,32 +171,28 @@ class IntegralReader(PolynomialReader):
 
         The elements of the sum may depend on the counters as `m * strip + element` only.
         """
-        if not isinstance(variable, Total):
+        strips = sum_of(variable)
+        inner = None if strips is None else [*strips.product]
+        strip = sum_of(inner[0][0]) if inner and [e for _, e in inner] == [1] else None
+        if strips is None or strip is None:
             return variable
-        inner = [v for v, e in variable.product if e == 1]
-        if len(variable.product) != 1 or not inner or not isinstance(inner[0], Total):
-            return variable
-        (within,) = inner
-        length = self.product(variable.length, within.length)
+        length = self.product(strips.length, strip.length)
         if length is None:
             return variable
-        one, two = atom(Var(variable.counter)), atom(Var(within.counter))
-        place = two - one * within.length
-        product = frozenset(
-            (substituted(v, within.counter, place), e) for v, e in within.product
-        )
-        if any(mentions(v, variable.counter) for v, _ in product):
+        place = atom(Var(strip.counter)) - atom(Var(strips.counter)) * strip.length
+        product = frozenset((substituted(v, strip.counter, place), e) for v, e in strip.product)
+        if any(mentions(v, strips.counter) for v, _ in product):
             return variable
-        return Total(within.counter, length, product)
+        return Total(strip.counter, length, product)
 
     def product(self, count: Nat, strip: Nat) -> Nat | None:
         """The length of an array of `count` strips; None if the strips are not known to fill it."""
         if strip.constant is not None or count.constant is not None:
             return None
         for condition in self.given:
-            if isinstance(condition, Divides) and condition.left == strip:
-                if condition.right // strip == count:
-                    return condition.right
+            fills = isinstance(condition, Divides) and condition.left == strip
+            if fills and condition.right // strip == count:
+                return condition.right
         return None
 
     def ends(self, polynomial: Polynomial) -> Range:
@@ -242,8 +238,10 @@ class IntegralReader(PolynomialReader):
         """Whether the conditions of the rule limit a size."""
         rest = nat(limit) - size
         slacks = (c.right - c.left for c in self.given if isinstance(c, AtMost))
-        return any((least := (rest - slack).bounds[0]) is not None and least >= 0
-                   for slack in (nat(0), *slacks))
+        return any(
+            (least := (rest - slack).bounds[0]) is not None and least >= 0
+            for slack in (nat(0), *slacks)
+        )
 
     def check(self) -> None:
         """Show what all results need; raises `Open`."""
@@ -258,20 +256,20 @@ class IntegralReader(PolynomialReader):
                 raise Open(obligation, f"{whole} is from {low} to {high}, beyond {limit}")
 
 
+def sum_of(variable: Hashable) -> Total | None:
+    """A variable that is a sum; None for any other."""
+    return variable if isinstance(variable, Total) else None
+
+
 def substituted(value: Any, counter: str, place: Nat) -> Any:
-    """A variable of a polynomial with a size for a counter."""
+    """A variable of a polynomial with a size for a counter; raises `Open` for sums with it."""
     match value:
         case Nat():
             return value.substitute({counter: place})
         case Named(name, args):
             return Named(name, tuple(substituted(a, counter, place) for a in args))
-        case Polynomial(terms):
-            return Polynomial.of(
-                {
-                    frozenset((substituted(v, counter, place), e) for v, e in product): x
-                    for product, x in terms.items()
-                }
-            )
+        case _ if mentions(value, counter):
+            raise Open(AGREE, f"{value} is summed over strips")
         case _:
             return value
 

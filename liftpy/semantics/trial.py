@@ -256,7 +256,7 @@ class MachineReader(WholeReader):
         found = exactly(op, args)
         if found is None:
             return super().operate(op, args)
-        return found if isinstance(found, np.float32) else wrapped(found)
+        return wrapped(found) if isinstance(found, int) else found
 
     def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
         if "accumulates" not in self.laws.get(function.name, {}):
@@ -275,7 +275,7 @@ def exactly(op: str, args: tuple[Any, ...]) -> Any:
         case "*", (x, y):
             return x * y
         case "/", (x, y):
-            return x / y if isinstance(x, np.float32) else int(math.trunc(Fraction(x, y)))
+            return math.trunc(Fraction(x, y)) if isinstance(x, int) else x / y
         case "neg", (x,):
             return -x
         case _:

@@ -35,7 +35,7 @@ from liftpy.ir.expr import Expr, Literal, Param
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat, NatLike, nat, nats
 from liftpy.ir.primitive import ScalarOp
-from liftpy.ir.types import F32, I32, ScalarType
+from liftpy.ir.types import F32, I32, ScalarType, Type
 from liftpy.primitives import Concat, Drop, Repeat, Take
 from liftpy.rewrite.rule import Assumption, Rule
 from liftpy.rewrite.rules.notation import (
@@ -64,7 +64,7 @@ SIZES = ((2, 2), (4, 2), (2, 3), (4, 3), (6, 3), (2, 4), (4, 4), (2, 5), (4, 5),
 """The m and r of the rules: n = m + r - 1 up to 8 points."""
 
 ZERO = Literal(0.0, F32)
-ZEROS = {F32: ZERO, I32: Literal(0, I32)}
+ZEROS: dict[Type, Literal] = {F32: ZERO, I32: Literal(0, I32)}
 """The numbers 0 of the types that results are computed in."""
 
 t, c, q, n, s = nats("t c q n s")

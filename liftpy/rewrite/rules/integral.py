@@ -12,14 +12,15 @@ If each channel has a kernel of its own, all numbers are those of f32.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 from liftpy.ir.constraint import Constraint, at_least, at_most, divides
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import nats
-from liftpy.ir.types import F32, I8, I32, U8, ScalarType, integer_range
+from liftpy.ir.types import I8, I32, U8, ScalarType, integer_range
 from liftpy.rewrite.exactness import LARGEST_EXACT
 from liftpy.rewrite.rule import Assumption, Rule
 from liftpy.rewrite.rules.correlation import (
@@ -60,8 +61,11 @@ accumulate = unknown("f", I32)
 TYPES = {f"{one}_{two}": (one, two) for one in (U8, I8) for two in (U8, I8)}
 """The types of tiles and of kernels, by their part of a name."""
 
-SIZES = ((2, 2), (2, 3))
-"""The m and r for which f32 sums at least one product of transformed 8-bit numbers exactly."""
+SIZES = {"integral": ((2, 2), (2, 3)), "integral_line": ((2, 3),), "integral_each": ((2, 3),)}
+"""The m and r of the rules, by the beginnings of their names.
+
+With two dimensions and another m, f32 does not compute a product of transformed numbers exactly.
+"""
 
 
 @dataclass(frozen=True)
@@ -136,15 +140,16 @@ def law(name: str, left: Expr, right: Expr, *where: Constraint, tunes: tuple[str
     )
 
 
-def products(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
-    """The correlations of square tiles by F(m, r) in each dimension."""
-    fs = (f.triple, f.triple)
-    n, r, scale = f.triple.n, f.triple.r, f.scale**2
-    tiles, others = array("tiles", one, t, n, n, c), array("others", X, q)
-    kernel = taps, start = kernel_of(r, r, c, of=two, to=I32)
+def products(name: str, one: ScalarType, two: ScalarType, f: Scaled, dimensions: int = 2) -> Rule:
+    """The correlations of tiles with as many points in each dimension by F(m, r)."""
+    fs = (f.triple,) * dimensions
+    n, r, scale = f.triple.n, f.triple.r, f.scale**dimensions
+    tiles = array("tiles", one, t, *(n for _ in fs), c)
+    others = array("others", X, q)
+    kernel = taps, start = kernel_of(*(r for _ in fs), c, of=two, to=I32)
 
     def back(p: Expr) -> Expr:
-        found = of_points((f.triple.at,) * 2, get(1, p))
+        found = of_points((f.triple.at,) * dimensions, get(1, p))
         return let(
             get(0, p),
             lambda y: fmap(
@@ -155,16 +160,14 @@ def products(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
 
     def rows(pair: Expr) -> Expr:
         columns = transpose(get(1, pair))
-        return fmap(
-            lambda x: fmap(lambda y: sum_of_strips(x, y), columns, "y"), get(0, pair), "x"
-        )
+        return fmap(lambda x: fmap(lambda y: sum_of_strips(x, y), columns, "y"), get(0, pair), "x")
 
     def columns_of(a: Matrix, x: Expr) -> Expr:
-        return of_columns((a, a), x, converted)
+        return of_columns((a,) * dimensions, x, converted)
 
     left = fmap(
         lambda tile: fmap(
-            lambda part: of_kernels(part, others, kernel, 2, accumulate),
+            lambda part: of_kernels(part, others, kernel, dimensions, accumulate),
             windows(fs, tile),
             "part",
         ),
@@ -182,8 +185,8 @@ def products(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
             "tile",
         ),
     )
-    largest = largest_transformed(one, two, f)
-    summed = scale * r * r * largest_product(one, two)
+    largest = largest_transformed(one, two, f, dimensions)
+    summed = scale * r**dimensions * largest_product(one, two)
     return law(
         name,
         left,
@@ -196,18 +199,21 @@ def products(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
     )
 
 
-def largest_transformed(one: ScalarType, two: ScalarType, f: Scaled) -> int:
+def largest_transformed(one: ScalarType, two: ScalarType, f: Scaled, dimensions: int) -> int:
     """The largest magnitude of a product of a transformed tile and a transformed kernel."""
-    return size(f.triple.bt, one, 2) * size(f.g, two, 2)
+    return size(f.triple.bt, one, dimensions) * size(f.g, two, dimensions)
 
 
-def strips(m: int, r: int, types: str) -> int:
-    """The largest number of channels whose products f32 sums exactly.
+def strips(name: str) -> int:
+    """The largest number of channels whose products a rule sums in f32.
 
-    >>> strips(2, 3, "u8_i8")
-    14
+    >>> strips("integral_2_3_u8_i8"), strips("integral_line_2_3_u8_i8")
+    (14, 85)
     """
-    return LARGEST_EXACT // largest_transformed(*TYPES[types], Scaled.of(triple(m, r)))
+    shape, sizes, types = NAMES[name]
+    dimensions = 1 if shape == "integral_line" else 2
+    f = Scaled.of(triple(*sizes))
+    return LARGEST_EXACT // largest_transformed(*TYPES[types], f, dimensions)
 
 
 def largest_product(one: ScalarType, two: ScalarType) -> int:
@@ -262,13 +268,17 @@ def one_by_one(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
     return law(name, left, right, at_least(1, t), at_least(1, c), tunes=())
 
 
-SHAPES = {"integral": products, "integral_each": one_by_one}
+SHAPES: dict[str, Callable[..., Rule]] = {
+    "integral": products,
+    "integral_line": partial(products, dimensions=1),
+    "integral_each": one_by_one,
+}
 """How the rules are made, by the beginnings of their names."""
 
 NAMES = {
     f"{shape}_{m}_{r}_{types}": (shape, (m, r), types)
     for shape in SHAPES
-    for m, r in SIZES
+    for m, r in SIZES[shape]
     for types in TYPES
 }
 """The shape, m and r, and the types of each rule."""

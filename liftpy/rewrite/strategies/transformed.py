@@ -146,15 +146,19 @@ PAIRS = attempt(normalize(seq(rule("map_of_zip_of_three"), rotated_right)))
 """Writes maps over zips of three arrays (channels, kernels, initial values) as maps of pairs."""
 
 
-def integral_square(m: int, r: int, types: str) -> Tiling:
-    """Tiles of m x m results that are sums of products of 8-bit integers."""
-    law = f"integral_{m}_{r}_{types}"
-    return replace(square(m, r), rule=law, strips=integral.strips(m, r, types))
+def of_integers(shape: str, made: Tiling, m: int, r: int, types: str) -> Tiling:
+    """Tiles as `made` has them, of sums of products of 8-bit integers."""
+    law = f"{shape}_{m}_{r}_{types}"
+    strips = 0 if shape == "integral_each" else integral.strips(law)
+    return replace(made, rule=law, strips=strips)
 
 
-def integral_each(m: int, r: int, types: str) -> Tiling:
-    """Tiles of m x m such results of each channel with a kernel of its own."""
-    return replace(each_square(m, r), rule=f"integral_each_{m}_{r}_{types}")
+INTEGRAL: dict[str, tuple[str, Callable[[int, int], Tiling]]] = {
+    "integral": ("{m}x{m}", square),
+    "integral_line": ("{m}", line),
+    "integral_each": ("{m}x{m}", each_square),
+}
+"""The words and tilings of the shapes of rules for integers."""
 
 
 def whole_square(m: int, r: int) -> Tiling:
@@ -204,12 +208,9 @@ def tilings() -> dict[str, tuple[Tiling, ...]]:
         if tiling.rule in NAMES
     ]
     shapes += [(f"{m}x{k}", rectangle(m, k, r)) for m, k, r in RECTANGLES]
-    shapes += [
-        (f"{m}x{m}", make(m, r, types))
-        for m, r in integral.SIZES
-        for types in integral.TYPES
-        for make in (integral_square, integral_each)
-    ]
+    for shape, (m, r), types in integral.NAMES.values():
+        word, make = INTEGRAL[shape]
+        shapes.append((word.format(m=m), of_integers(shape, make(m, r), m, r, types)))
     for word, tiling in shapes:
         found[word] = (*found.get(word, ()), tiling)
     return found
