@@ -21,8 +21,8 @@ SATURATED = re.compile(r"\bsaturated_(int|u?short|u?char)(\d*)\(")
 
 WIDE = """\
 inline int{n} saturated_int{n}(float{n} x) {{
-  const int{n} below = x < (float{n})(2147483648.0f) ? convert_int{n}_rtz(x) : (int{n})(2147483647);
-  const int{n} r = x < (float{n})(-2147483648.0f) ? (int{n})(-2147483647 - 1) : below;
+  const float{n} y = x > (float{n})(-2147483648.0f) ? x : (float{n})(-2147483648.0f);
+  const int{n} r = y < (float{n})(2147483648.0f) ? convert_int{n}_rtz(y) : (int{n})(2147483647);
   return x == x ? r : (int{n})(0);
 }}
 """

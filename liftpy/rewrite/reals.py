@@ -3,8 +3,9 @@
 An expression on floating-point numbers is read as one on real numbers and normalised to a sum of
 products of atoms, each with a power of e: `exp(a) * exp(b)` is `exp(a + b)`, and `+`, `-` and `*`
 are those of a commutative ring. An expression with any other operator is an atom. Two expressions
-with the same normal form are equal for all real numbers. Infinity and NaN are not real numbers: an
-infinite number from which a fold starts is checked by evaluation.
+with the same normal form are equal for all real numbers. `+`, `-` and `*` of i32, which wrap
+around, are those of a ring too; other operators on integers make atoms. Infinity and NaN are not
+real numbers: an infinite number from which a fold starts is checked by evaluation.
 """
 
 from __future__ import annotations
