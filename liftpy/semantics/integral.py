@@ -9,6 +9,9 @@ more, and the ranges of polynomials show it, under the conditions of the rule on
 - A quotient in i32 is that of the integers if the dividend does not wrap around and is a multiple
   of the divisor.
 
+A number of an unsigned type is read as the middle of its range, plus a variable: `x` of u8 is
+`128 + v`, with `v` from -128 to 127. So the range of `x - 128` is known, also in sums of products.
+
 A fold over strips is read as one over all elements: `sum(i < c // m, sum(j < m, x[m * i + j]))` is
 `sum(k < c, x[k])` if m divides c.
 """
@@ -75,6 +78,9 @@ class IntegralReader(PolynomialReader):
     def __init__(self, assuming: tuple[Assumption, ...], given: Sequence[Constraint] = ()) -> None:
         super().__init__(assuming, given)
         self.given = tuple(given)
+        sides = (side for condition in given for side in (condition.left, condition.right))
+        atoms = (a for side in sides for a in side.atoms())
+        self.sizes = {a.name: atom(a) for a in atoms if isinstance(a, Var)}  # with their ranges
         self.results: dict[tuple[Polynomial, Type], None] = {}
         self.types: dict[str, ScalarType] = {}
         self.reached: dict[str, Range] = {}  # what accumulators may be, by their names
@@ -84,7 +90,7 @@ class IntegralReader(PolynomialReader):
         if not isinstance(found, Polynomial) or not isinstance(t, ScalarType):
             return found
         self.types[name] = t
-        return Number(found, t)
+        return Number(found.plus(Polynomial.constant(middle(t))), t)
 
     def literal(self, value: float, t: Type) -> Value:
         if t not in {I32, F32} or value != int(value) or abs(value) > LARGEST_EXACT:
@@ -134,10 +140,11 @@ class IntegralReader(PolynomialReader):
         number = nat(length).constant
         if number is not None or not isinstance(init, Number):
             return super().fold(length, init, step)
+        length = nat(length).substitute(self.sizes)
         self.states += 1
         counter, state = f"counter {self.states}#", f"state {self.states}#"
         before = Polynomial.variable(Named(state, ()))
-        self.lengths[counter] = nat(length)
+        self.lengths[counter] = length
         try:
             after = step(atom(Var(counter)), Number(before, init.type))
         finally:
@@ -146,8 +153,8 @@ class IntegralReader(PolynomialReader):
         if mentions(added, state):
             raise Open(AGREE, f"a step of a fold over {length} elements does more than add")
         if init.type == F32:
-            self.reached[state] = self.before(init.polynomial, added, nat(length) - 1)
-        total = self.joined(summed(added, counter, nat(length)))
+            self.reached[state] = self.before(init.polynomial, added, length - 1)
+        total = self.joined(summed(added, counter, length))
         return Number(init.polynomial.plus(total), init.type)
 
     def before(self, init: Polynomial, added: Polynomial, steps: Nat) -> Range:
@@ -227,7 +234,7 @@ class IntegralReader(PolynomialReader):
                 return self.reached[name]
             case Named(name, _) if name in self.types and self.types[name] in INTEGERS:
                 least, most = integer_range(self.types[name])
-                return nat(least), nat(most)
+                return nat(least - middle(self.types[name])), nat(most - middle(self.types[name]))
             case Total(_, length, inside):
                 down, up = self.ends_of(inside)
                 return length * down, length * up
@@ -254,6 +261,11 @@ class IntegralReader(PolynomialReader):
             low, high = self.ends(whole)
             if not (self.is_at_most(high, limit) and self.is_at_most(-low, limit)):
                 raise Open(obligation, f"{whole} is from {low} to {high}, beyond {limit}")
+
+
+def middle(t: ScalarType) -> int:
+    """The middle of the range of an unsigned type; 0 for other types."""
+    return 0 if t not in INTEGERS else (sum(integer_range(t)) + 1) // 2
 
 
 def sum_of(variable: Hashable) -> Total | None:

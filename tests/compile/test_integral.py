@@ -99,10 +99,13 @@ def words(program):
 @pytest.mark.parametrize("inputs", ["stored", "held"])
 @pytest.mark.parametrize("types", integral.TYPES)
 def test_a_convolution_is_exact(runtime, types, inputs):
-    """At prime lengths, with a zero point at an end of the range, biases that wrap around."""
+    """At prime lengths, in the longest strips, with a zero point at an end of the range.
+
+    Biases may make results wrap around.
+    """
     t, u = types.split("_")
     zero = int(np.iinfo(TYPES[t]).max)
-    program = convolution(t, u, 5, 7, 22, 3, zero=zero)
+    program = convolution(t, u, 5, 7, 2 * integral.strips(f"integral_2_3_{types}"), 3, zero=zero)
     module = compiled(program, {"winograd": "2x2", "inputs": inputs})
     for arrays in (drawn(program), *extremes(program)):
         got = result(runtime, module, arrays)
@@ -121,32 +124,32 @@ def test_a_depthwise_convolution_is_exact(runtime, types):
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("types", integral.TYPES)
 def test_a_convolution_of_one_dimension_is_exact(runtime, types):
-    program = line(*types.split("_"), 13, 34, 3)
+    program = line(*types.split("_"), 13, 2 * integral.strips(f"integral_line_2_3_{types}"), 3)
     module = compiled(program, {"winograd": "2", "inputs": "stored"})
     for arrays in (drawn(program), *extremes(program)):
         np.testing.assert_array_equal(result(runtime, module, arrays), summed(arrays))
 
 
 def test_four_times_the_sum_may_be_as_large_as_an_i32(runtime):
-    """1827 channels of u8 and i8: four times the sum of 9 * 1827 products fits, but not of 1828."""
-    program = convolution("u8", "i8", 4, 4, 1827, 1, pad=0)
+    """Of u8 less 128, and of i8: for 3640 channels, but not for 3641."""
+    assert 4 * 9 * 128 * 128 * 3640 < 2**31 < 4 * 9 * 128 * 128 * 3641
+    program = convolution("u8", "i8", 4, 4, 3640, 1, pad=0)
     assert words(program) == {"2x2"}
-    assert 4 * 9 * 255 * 128 * 1827 < 2**31 < 4 * 9 * 255 * 128 * 1828
     module = compiled(program, {"winograd": "2x2", "inputs": "stored"})
     for arrays in extremes(program):
         np.testing.assert_array_equal(result(runtime, module, arrays), summed(arrays))
-    assert words(convolution("u8", "i8", 4, 4, 1828, 1, pad=0)) == set()
+    assert words(convolution("u8", "i8", 4, 4, 3641, 1, pad=0)) == set()
 
 
 def test_strips_are_as_long_as_is_exact():
-    """Of 28 channels 14 at a time, and of 30 channels 10; 17 channels have no strip."""
-    for channels, strip in ((28, 14), (30, 10), (7, 7)):
+    """Of 56 channels 28 at a time, and of 30 channels 15; 29 channels have no strip."""
+    for channels, strip in ((56, 28), (30, 15), (7, 7)):
         source = compiled(
             convolution("u8", "i8", 4, 4, channels, 2), {"winograd": "2x2", "inputs": "stored"}
         ).source
         assert f"< {strip};" in source
-    assert words(convolution("u8", "i8", 4, 4, 17, 2)) == set()
-    assert words(convolution("u8", "u8", 4, 4, 11, 2)) == set()  # at most 7 channels
+    assert words(convolution("u8", "i8", 4, 4, 29, 2)) == set()
+    assert words(convolution("u8", "u8", 4, 4, 17, 2)) == set()  # at most 14 channels
 
 
 def test_a_limit_on_the_error_keeps_the_forms():

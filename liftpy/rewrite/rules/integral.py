@@ -4,7 +4,9 @@ The kernels are transformed by `s` times G, with the least `s` that makes it int
 numbers are integers and the products sum up to s times the result in each dimension. Transformed
 tiles, kernels and sums of `m` channels are computed in f32, which does not round them; the sums of
 all channels are added in i32. There the result is divided, which is exact if s times the result is
-an i32. The types of tiles and kernels bound all numbers, so these are conditions on sizes.
+an i32. The types of tiles and kernels bound all numbers, so these are conditions on sizes. From
+tiles of u8, 128 is subtracted, so that numbers are smaller; the results start from 128 times the
+sum of the kernel.
 
 If each channel has a kernel of its own, all numbers are those of f32.
 """
@@ -18,14 +20,15 @@ from fractions import Fraction
 from functools import cache, partial
 
 from liftpy.ir.constraint import Constraint, at_least, at_most, divides
-from liftpy.ir.expr import Expr
+from liftpy.ir.expr import Expr, Literal
 from liftpy.ir.nat import nats
-from liftpy.ir.types import I8, I32, U8, ScalarType, integer_range
+from liftpy.ir.types import F32, I8, I32, U8, ScalarType, integer_range
 from liftpy.rewrite.exactness import LARGEST_EXACT
 from liftpy.rewrite.rule import Assumption, Rule
 from liftpy.rewrite.rules.correlation import (
     ZERO,
     ZEROS,
+    Transform,
     channels,
     in_steps,
     kernel_of,
@@ -84,27 +87,35 @@ class Scaled:
         return Scaled(f, matrix([x * scale for x in row] for row in f.g), scale)
 
 
-def size(a: Matrix, t: ScalarType, dimensions: int) -> int:
-    """The largest magnitude of a number that is transformed by a matrix in each dimension."""
+def middle(t: ScalarType) -> int:
+    """What is subtracted from a number of a type, so that its magnitude is as small as possible."""
+    return (sum(integer_range(t)) + 1) // 2
+
+
+def ends(t: ScalarType) -> tuple[int, int]:
+    """The least and the greatest number of a type, less the middle."""
     least, most = integer_range(t)
-    low = high = 0
-    sums = [(sum(x for x in row if x > 0), -sum(x for x in row if x < 0)) for row in a]
-    for up, down in sums:
-        for more, less in sums if dimensions == 2 else [(Fraction(1), Fraction(0))]:
-            positive, negative = up * more + down * less, up * less + down * more
-            low = min(low, int(positive * least - negative * most))
-            high = max(high, int(positive * most - negative * least))
-    return max(-low, high)
+    return least - middle(t), most - middle(t)
 
 
-def converted(matrices: tuple[Matrix, ...], points: Expr) -> Expr:
-    """`of_points` in f32, for points of another type."""
-    return of_points(matrices, fmap(in_f32, points, "x"))
+def magnitude(t: ScalarType) -> int:
+    """The sum of the magnitudes of the middle of a type, and of what a number differs from it."""
+    return middle(t) + max(map(abs, ends(t)))
 
 
-def in_f32(x: Expr) -> Expr:
-    """A number converted to f32."""
-    return operated("f32", x)
+def size(a: Matrix, dimensions: int) -> int:
+    """The largest sum of magnitudes in a row of a matrix, or of two matrices for two dimensions."""
+    return int(max(sum(map(abs, row)) for row in a)) ** dimensions
+
+
+def converted(less: int = 0) -> Transform:
+    """`of_points` in f32, for points of another type, from which a number is subtracted."""
+
+    def number(x: Expr) -> Expr:
+        own = operated("f32", x)
+        return operated("-", own, Literal(float(less), F32)) if less else own
+
+    return lambda matrices, points: of_points(matrices, fmap(number, points, "x"))
 
 
 def sum_of_strips(x: Expr, y: Expr) -> Expr:
@@ -147,13 +158,17 @@ def products(name: str, one: ScalarType, two: ScalarType, f: Scaled, dimensions:
     tiles = array("tiles", one, t, *(n for _ in fs), c)
     others = array("others", X, q)
     kernel = taps, start = kernel_of(*(r for _ in fs), c, of=two, to=I32)
+    less = middle(one)
+
+    def from_(y: Expr) -> Expr:
+        return y if less else start(y)
 
     def back(p: Expr) -> Expr:
         found = of_points((f.triple.at,) * dimensions, get(1, p))
         return let(
             get(0, p),
             lambda y: fmap(
-                lambda x: operated("+", start(y), scaled(Fraction(1, scale), x)), found, "x"
+                lambda x: operated("+", from_(y), scaled(Fraction(1, scale), x)), found, "x"
             ),
             "y",
         )
@@ -162,8 +177,8 @@ def products(name: str, one: ScalarType, two: ScalarType, f: Scaled, dimensions:
         columns = transpose(get(1, pair))
         return fmap(lambda x: fmap(lambda y: sum_of_strips(x, y), columns, "y"), get(0, pair), "x")
 
-    def columns_of(a: Matrix, x: Expr) -> Expr:
-        return of_columns((a,) * dimensions, x, converted)
+    def columns_of(a: Matrix, x: Expr, less: int = 0) -> Expr:
+        return of_columns((a,) * dimensions, x, converted(less))
 
     left = fmap(
         lambda tile: fmap(
@@ -175,18 +190,28 @@ def products(name: str, one: ScalarType, two: ScalarType, f: Scaled, dimensions:
         "tile",
     )
     filters = transpose(fmap(lambda y: columns_of(f.g, taps(y)), others, "y"))
-    right = in_steps(
-        transpose(fmap(lambda tile: columns_of(f.triple.bt, tile), tiles, "tile")),
-        fmap(transpose, filters),
-        rows,
-        lambda p: fmap(
-            lambda tile: transpose(fmap(back, zipped(others, transpose(tile)), "p")),
-            transpose(p),
-            "tile",
-        ),
-    )
+
+    def steps(starts: Expr) -> Expr:
+        return in_steps(
+            transpose(fmap(lambda tile: columns_of(f.triple.bt, tile, less), tiles, "tile")),
+            fmap(transpose, filters),
+            rows,
+            lambda p: fmap(
+                lambda tile: transpose(fmap(back, zipped(starts, transpose(tile)), "p")),
+                transpose(p),
+                "tile",
+            ),
+        )
+
+    def with_middle(y: Expr) -> Expr:
+        def added(a: Expr, x: Expr) -> Expr:
+            return operated("+", a, operated("*", operated("i32", x), Literal(less, I32)))
+
+        return fold(in_dimensions(dimensions, added), start(y), taps(y), "x")
+
+    right = let(fmap(with_middle, others, "y"), steps, "starts") if less else steps(others)
     largest = largest_transformed(one, two, f, dimensions)
-    summed = scale * r**dimensions * largest_product(one, two)
+    summed = scale * r**dimensions * max(map(abs, ends(one))) * magnitude(two)
     return law(
         name,
         left,
@@ -199,26 +224,32 @@ def products(name: str, one: ScalarType, two: ScalarType, f: Scaled, dimensions:
     )
 
 
+def in_dimensions(
+    dimensions: int, step: Callable[[Expr, Expr], Expr]
+) -> Callable[[Expr, Expr], Expr]:
+    """A step of a fold over an array with more dimensions, which takes a step for each number."""
+    if not dimensions:
+        return step
+    inner = in_dimensions(dimensions - 1, step)
+    return lambda a, xs: fold(inner, a, xs, "x")
+
+
 def largest_transformed(one: ScalarType, two: ScalarType, f: Scaled, dimensions: int) -> int:
     """The largest magnitude of a product of a transformed tile and a transformed kernel."""
-    return size(f.triple.bt, one, dimensions) * size(f.g, two, dimensions)
+    tile = size(f.triple.bt, dimensions) * max(map(abs, ends(one)))
+    return tile * size(f.g, dimensions) * magnitude(two)
 
 
 def strips(name: str) -> int:
     """The largest number of channels whose products a rule sums in f32.
 
     >>> strips("integral_2_3_u8_i8"), strips("integral_line_2_3_u8_i8")
-    (14, 85)
+    (28, 170)
     """
     shape, sizes, types = NAMES[name]
     dimensions = 1 if shape == "integral_line" else 2
     f = Scaled.of(triple(*sizes))
     return LARGEST_EXACT // largest_transformed(*TYPES[types], f, dimensions)
-
-
-def largest_product(one: ScalarType, two: ScalarType) -> int:
-    """The largest magnitude of a product."""
-    return max(abs(x * y) for x in integer_range(one) for y in integer_range(two))
 
 
 def one_by_one(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
@@ -236,7 +267,7 @@ def one_by_one(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
         u, y = get(0, get(1, p)), get(1, get(1, p))
         products = fmap(
             lambda q: operated("*", get(0, q), get(1, q)),
-            zipped(converted((f.triple.bt,) * 2, get(0, p)), u),
+            zipped(converted()((f.triple.bt,) * 2, get(0, p)), u),
             "q",
         )
         return fmap(
@@ -255,7 +286,7 @@ def one_by_one(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
         "tile",
     )
     right = let(
-        fmap(lambda y: converted((f.g, f.g), taps(y)), others, "y"),
+        fmap(lambda y: converted()((f.g, f.g), taps(y)), others, "y"),
         lambda us: fmap(
             lambda tile: transpose(
                 fmap(of_channel, zipped(channels(tile, 2), zipped(us, others)), "p")

@@ -66,7 +66,7 @@ from liftpy.rewrite.strategy import (
 OVERLAP = "+overlap"
 """The suffix of the words of tiles that overlap."""
 
-NAMED = ("inputs", "filters", "products")
+NAMED = ("inputs", "filters", "products", "starts")
 """The values between the steps."""
 
 
