@@ -66,8 +66,11 @@ from liftpy.rewrite.strategy import (
 OVERLAP = "+overlap"
 """The suffix of the words of tiles that overlap."""
 
-NAMED = ("inputs", "filters", "products", "starts")
+NAMED = ("inputs", "filters", "products")
 """The values between the steps."""
+
+STARTS = "starts"
+"""The value that sums of integers start from."""
 
 
 @dataclass(frozen=True)
