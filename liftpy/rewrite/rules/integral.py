@@ -296,7 +296,7 @@ def one_by_one(name: str, one: ScalarType, two: ScalarType, f: Scaled) -> Rule:
         ),
         "filters",
     )
-    return law(name, left, right, at_least(1, t), at_least(1, c), tunes=())
+    return law(name, left, right, at_least(1, c), tunes=())
 
 
 SHAPES: dict[str, Callable[..., Rule]] = {
