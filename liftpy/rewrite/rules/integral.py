@@ -219,7 +219,7 @@ def products(name: str, one: ScalarType, two: ScalarType, f: Scaled, dimensions:
         *(at_least(1, length) for length in (t, c, q)),
         divides(m, c),
         at_most(m * largest, LARGEST_EXACT),
-        at_most(c * summed, LARGEST_I32),
+        *([at_most(c * summed, LARGEST_I32)] if scale > 1 else []),
         tunes=("m",),
     )
 
