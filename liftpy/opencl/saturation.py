@@ -1,9 +1,9 @@
 """Conversions of floats to integers: toward zero, to the nearest integer of the type, NaN to 0.
 
-OpenCL's `convert_int16_sat_rtz` computes this, but on Intel's CPU runtime a kernel that converts each
-sum of 8 products takes several times as long with it as with `convert_int16_rtz`, whose result is
-not defined for other numbers than those of the type. The functions here choose among results, which
-takes a few instructions. For types of 8 bits they save a few percent.
+OpenCL's `convert_int16_sat_rtz` computes this, but on Intel's CPU runtime a kernel that converts
+each sum of 8 products takes several times as long with it as with `convert_int16_rtz`, whose result
+is not defined for other numbers than those of the type. The functions here choose among results,
+which takes a few instructions. For types of 8 bits they save a few percent.
 """
 
 from __future__ import annotations
