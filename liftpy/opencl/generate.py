@@ -29,6 +29,7 @@ from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import GlobalArray, arrays_of, figures, slots
 from liftpy.opencl.printer import Printer, whole_type
+from liftpy.opencl.saturation import saturation_helpers
 from liftpy.opencl.scalars import division_helpers, dot_helpers, fetch_helpers, stream_helpers
 from liftpy.opencl.storage import element_c, storage_helpers, units
 from liftpy.opencl.subgroups import SUBGROUP_IDS, subgroup_helpers
@@ -117,6 +118,7 @@ def helpers_of(text: str) -> Iterator[str]:
         yield HELPERS
     for helpers in (
         division_helpers,
+        saturation_helpers,
         storage_helpers,
         subgroup_helpers,
         dot_helpers,

@@ -16,6 +16,7 @@ from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.scalars import stored_bits
 from liftpy.ir.types import (
     BOOL,
+    F32,
     FLOATS,
     INTEGERS,
     SCALAR_BYTES,
@@ -30,6 +31,7 @@ from liftpy.loops.values import (
     Value,
 )
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, vector_type
+from liftpy.opencl.saturation import SATURATING
 from liftpy.primitives.vector import LANES_OF_A_DOT
 
 #: The binary operators on numbers that C writes as infix operators.
@@ -217,6 +219,8 @@ def convert(c: C, given: ScalarType, wanted: ScalarType, width: int) -> C:
         zero = literal_c(0, given)
         other = zero if width == 1 else CallC(f"({vector_type(given.name, width)})", (zero,))
         return truth(Infix("!=", c, other), width)
+    if given == F32 and wanted in SATURATING:
+        return CallC(f"saturated_{kind}", (c,))
     if wanted in INTEGERS and given in FLOATS:
         if not RECORDS[wanted.name].signed:  # Intel's compiler makes the largest number of NaN
             c = CallC("fmax", (c, literal_c(0, given)))

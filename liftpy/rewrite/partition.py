@@ -42,7 +42,7 @@ from liftpy.rewrite.strategies.flat import flattened
 from liftpy.rewrite.strategies.hybrid import PARTS
 from liftpy.rewrite.strategies.shapes import renamed
 from liftpy.rewrite.strategies.share import has_fold, has_fold_in
-from liftpy.rewrite.strategies.transformed import NAMED
+from liftpy.rewrite.strategies.transformed import NAMED, STARTS
 from liftpy.rewrite.strategies.widened import OPERANDS
 from liftpy.rewrite.strategy import (
     Failure,
@@ -189,7 +189,7 @@ def read_by_element(cuts: Sequence[Cut], result: Expr) -> frozenset[Param]:
 def cuts_in(program: Program, form: Success) -> tuple[Success, list[Cut]]:
     """A form of a program, which has all cuts, with variables that differ, and its cuts."""
     form = replace(form, expr=unshadowed(form.expr, frozenset(p.name for p in program.params)))
-    own = bound_names(program.body.body) | {*NAMED, *OPERANDS, *PARTS}
+    own = bound_names(program.body.body) | {*NAMED, STARTS, *OPERANDS, *PARTS}
     return form, cuts_of(form.expr, program, own)
 
 

@@ -3,8 +3,9 @@
 An expression on floating-point numbers is read as one on real numbers and normalised to a sum of
 products of atoms, each with a power of e: `exp(a) * exp(b)` is `exp(a + b)`, and `+`, `-` and `*`
 are those of a commutative ring. An expression with any other operator is an atom. Two expressions
-with the same normal form are equal for all real numbers. Infinity and NaN are not real numbers: an
-infinite number from which a fold starts is checked by evaluation.
+with the same normal form are equal for all real numbers. `+`, `-` and `*` of i32, which wrap
+around, are those of a ring too; other operators on integers make atoms. Infinity and NaN are not
+real numbers: an infinite number from which a fold starts is checked by evaluation.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.operators import OPERATORS
 from liftpy.ir.primitive import Get, ScalarOp
 from liftpy.ir.scalars import LARGEST
-from liftpy.ir.types import FLOATS
+from liftpy.ir.types import FLOATS, I32
 from liftpy.ir.walk import every_part
 
 # --- expressions as sums ------------------------------------------------------------------------
@@ -60,10 +61,13 @@ def is_real(expr: Expr) -> bool:
 def summed(expr: Expr) -> Sum:
     """An expression as products with coefficients other than 0."""
     match expr:
-        case Literal(value, t) if t in FLOATS:
+        case Literal(value, t) if t in FLOATS or t == I32:
             return without_zeros({ONE: Fraction(value)})
         case FunCall(Lambda() | UserFun() as f, args):
             return summed(inside(f, args))
+        case FunCall(ScalarOp("+" | "-" | "*" | "neg" as op), args) if expr.type == I32:
+            known = operated(op, [summed(a) for a in args])
+            return atom(expr) if known is None else known
         case FunCall(ScalarOp(op), args) if expr.type in FLOATS:
             known = operated(op, [summed(a) for a in args])
             if known is None and op == "/":
@@ -235,9 +239,13 @@ def adds(f: Lambda) -> bool:
 
 
 def accumulates(f: Lambda) -> bool:
-    """Whether a function of a number and a pair adds the product of the pair to the number."""
+    """Whether a function of a number and a pair adds the product of the pair to the number.
+
+    The product is computed in the type of the number.
+    """
     total, pair = f.params
-    x, y = (FunCall(Get(k), (pair,)) for k in range(2))
+    parts = (FunCall(Get(k), (pair,)) for k in range(2))
+    x, y = (p if p.type == total.type else FunCall(ScalarOp(str(total.type)), (p,)) for p in parts)
     product = FunCall(ScalarOp("*"), (x, y))
     return are_equal(f.body, FunCall(ScalarOp("+"), (total, product)))
 

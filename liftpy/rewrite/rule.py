@@ -56,11 +56,16 @@ Proof = Literal[
     "real",
     "polynomial",
     "exact",
+    "integral",
 ]
 
 
 REAL_LAWS: frozenset[Proof] = frozenset({"real", "polynomial"})
 """The methods that prove a law of real numbers."""
+
+
+EXACT: frozenset[Proof] = frozenset({"exact", "integral"})
+"""The methods that prove a law of integers, some of which are computed in f32."""
 
 
 BOUND = "bound"
@@ -77,11 +82,11 @@ class Assumption:
     that `c` is 0, and that `f` is 0 if its first argument is, among finite numbers.
 
     `adds(f)` says that `f` adds its arguments, `accumulates(f)` that it adds the product of a pair
-    to its first argument. `scales`, `rescales` and `keeps` are laws of a function `r` that the left
-    side does not mention. `scales(r, h)` says that `h` adds a constant to `r` of its argument, a
-    multiple of it. In the others, `r` turns what `k` accumulated from `e` for one parameter into
-    what it accumulates for another. Each of the five is an `equation`, decided by the laws of real
-    numbers (rewrite/reals.py), which also find each `r`.
+    to its first argument, in the type of that argument. `scales`, `rescales` and `keeps` are laws
+    of a function `r` that the left side does not mention. `scales(r, h)` says that `h` adds a
+    constant to `r` of its argument, a multiple of it. In the others, `r` turns what `k` accumulated
+    from `e` for one parameter into what it accumulates for another. Each of the five is an
+    `equation`, decided by the laws of real numbers (rewrite/reals.py), which also find each `r`.
 
     `exact(h, g)` says that `h` computes in f32 what `g` does in i32, without rounding. Ranges of
     types decide it, and give `h` and the bound of the results (rewrite/exactness.py).
@@ -149,6 +154,8 @@ class Rule:
         polynomial  a law of real numbers between arrays: each element is the same polynomial in the
                     elements of the arrays and their sums over a length; it holds up to rounding
         exact       a sum of integers in f32 that is never rounded: induction over the steps
+        integral    a law of integers between arrays: each element is the same polynomial, and no
+                    number in f32 is rounded
     """
 
     name: str
@@ -164,7 +171,7 @@ class Rule:
     def __post_init__(self) -> None:
         laws = {a.law for a in self.assuming}
         exact = {"neutral", "finite", "annihilates"}
-        rounds = self.proof in REAL_LAWS or (self.proof != "exact" and not laws <= exact)
+        rounds = self.proof in REAL_LAWS or (self.proof not in EXACT and not laws <= exact)
         object.__setattr__(self, "reassociates", rounds)
 
     def __str__(self) -> str:

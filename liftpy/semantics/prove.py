@@ -33,6 +33,7 @@ from liftpy.rewrite.rule import Rule
 from liftpy.semantics.agree import Induction, Proof, lockstep
 from liftpy.semantics.exact import show_exact
 from liftpy.semantics.induction import blocks, chunks, exchange, folded
+from liftpy.semantics.integral import show_integral
 from liftpy.semantics.polynomial import show_polynomial
 from liftpy.semantics.real import show_real
 from liftpy.semantics.refute import (
@@ -149,6 +150,9 @@ def show(rule: Rule, proof: Proof) -> None:
         return
     if rule.proof == "exact":
         show_exact(rule, proof)
+        return
+    if rule.proof == "integral":
+        proof.shown.extend(show_integral(rule))
         return
     if rule.proof == "polynomial":
         proof.shown.append(show_polynomial(rule))

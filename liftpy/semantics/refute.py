@@ -24,9 +24,9 @@ from liftpy.ir.pull import Value
 from liftpy.ir.types import Type, same_shape
 from liftpy.ir.walk import map_sizes, substitute_sizes, top_down
 from liftpy.primitives.transpose import Permutes
-from liftpy.rewrite.rule import REAL_LAWS, Assumption, Rule, with_indices
+from liftpy.rewrite.rule import EXACT, REAL_LAWS, Assumption, Rule, with_indices
 from liftpy.semantics.free import FreeReader, Sizes, TooLongError, assignments, differences
-from liftpy.semantics.trial import FieldReader, TrialReader, WholeReader
+from liftpy.semantics.trial import FieldReader, MachineReader, TrialReader, WholeReader
 from liftpy.semantics.verdict import Refuted
 
 #: The most sizes that are tried; the most elements of an array, and of the result.
@@ -209,7 +209,7 @@ def hold(conditions: Iterable[Constraint], at: Sizes) -> bool:
 def witness(rule: Rule, at: Sizes) -> tuple[str, str] | None:
     """The first obligation that fails at given sizes, and how; written out if that is readable."""
     found = difference(rule, at, numbers(rule, at))
-    if found is None or found[0] != ELEMENTS_AGREE or rule.proof == "exact":
+    if found is None or found[0] != ELEMENTS_AGREE or rule.proof in EXACT:
         return found
     try:
         return difference(rule, at, FreeReader(at, rule.assuming)) or found
@@ -219,8 +219,8 @@ def witness(rule: Rule, at: Sizes) -> tuple[str, str] | None:
 
 def numbers(rule: Rule, at: Sizes) -> TrialReader:
     """The reader that computes a rule with numbers."""
-    if rule.proof == "exact":
-        return WholeReader(at, rule.assuming)
+    if rule.proof in EXACT:
+        return (WholeReader if rule.proof == "exact" else MachineReader)(at, rule.assuming)
     return (FieldReader if rule.proof in REAL_LAWS else TrialReader)(at, rule.assuming)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +19,18 @@ import numpy as np
 
 from liftpy.ir.operators import OPERATORS
 from liftpy.ir.pull import Index, Parts, Pull, Value
-from liftpy.ir.types import BOOL, F32, I32, ArrayType, TupleType, Type, VectorType
+from liftpy.ir.types import (
+    BOOL,
+    F32,
+    I32,
+    INTEGERS,
+    ArrayType,
+    ScalarType,
+    TupleType,
+    Type,
+    VectorType,
+    integer_range,
+)
 from liftpy.rewrite.exactness import LARGEST_EXACT
 from liftpy.rewrite.rule import BOUND
 from liftpy.semantics.free import FreeReader
@@ -223,6 +235,51 @@ class WholeReader(TrialReader):
         """The bound, or for most arguments the odd number next to it; a rule may not limit it."""
         bound = self.sizes.get(BOUND, LARGEST_EXACT)
         return bound - (bound > 0 and bound % 2 == 0 and self.hashed("odd", args) % 4 > 0)
+
+
+class MachineReader(WholeReader):
+    """Reads narrow integers as numbers of their types, most of which are the ends of the ranges."""
+
+    def hashed(self, head: str, args: tuple[Any, ...], t: Type | None = None) -> Any:
+        number = super().hashed(head, args, t)
+        if t not in {*INTEGERS} - {I32} or not isinstance(t, ScalarType):
+            return number
+        low, high = integer_range(t)
+        return (low, high, high, low + number % (high - low + 1))[number // 7 % 4]
+
+    def literal(self, value: float, t: Type) -> Value:
+        return int(value) if t == I32 else super().literal(value, t)
+
+    def operate(self, op: str, args: tuple[Value, ...]) -> Value:
+        if op in {"i32", "f32"}:
+            return np.float32(args[0]) if op == "f32" else wrapped(int(args[0]))
+        found = exactly(op, args)
+        if found is None:
+            return super().operate(op, args)
+        return wrapped(found) if isinstance(found, int) else found
+
+    def unknown(self, function: Any, args: tuple[Value, ...]) -> Value:
+        if "accumulates" not in self.laws.get(function.name, {}):
+            return super().unknown(function, args)
+        x, y = components(args[1])
+        return wrapped(args[0] + x * y)
+
+
+def exactly(op: str, args: tuple[Any, ...]) -> Any:
+    """An operator of numbers of one type, without wrapping around; None if it has no laws."""
+    match op, args:
+        case "+", (x, y):
+            return x + y
+        case "-", (x, y):
+            return x - y
+        case "*", (x, y):
+            return x * y
+        case "/", (x, y):
+            return math.trunc(Fraction(x, y)) if isinstance(x, int) else x / y
+        case "neg", (x,):
+            return -x
+        case _:
+            return None
 
 
 def wrapped(number: int) -> int:

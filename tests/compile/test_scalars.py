@@ -14,6 +14,7 @@ from liftpy.ir.operators import LOGICAL, OPERATORS
 from liftpy.ir.types import EXTENSIONS, FLOATS, INTEGERS, SCALARS, STORAGE, integer_range
 from liftpy.language.text.program import parse
 from liftpy.opencl.arguments import DTYPES, by_buffer
+from liftpy.opencl.saturation import SATURATING
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_program
 from liftpy.semantics.evaluate import evaluate
@@ -161,6 +162,23 @@ def test_every_conversion_is_right(runtime: Device, given: str, form: str) -> No
         xs = np.append(xs[:10], np.array([np.inf, -np.inf, np.nan, 300, -300, 0], xs.dtype))
     written = [f"{wanted}(x)" for wanted in COMPUTED if not lacks(runtime, wanted)]
     same((given, given), written, form, (xs, ys), runtime)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("t", [t.name for t in SATURATING])
+def test_floats_at_the_ends_of_a_type_become_its_nearest_number(
+    runtime: Device, t: str, form: str
+) -> None:
+    """With and without a fraction, on both sides of each end; infinities, and NaN, which is 0."""
+    ends = [float(end) for end in integer_range(SCALARS[t])]
+    near = [end + step for end in ends for step in (-1, -0.75, -0.5, 0, 0.5, 0.75, 1)]
+    floats = np.array([*near, -0.5, 0.5, -1.5, np.inf, -np.inf, np.nan], np.float32)
+    steps = np.array(ends, np.float32)
+    xs = np.concatenate(
+        [floats, *(np.nextafter(steps, np.float32(to)) for to in (-np.inf, np.inf))]
+    )
+    same(("f32", "f32"), [f"{t}(x)", f"{t}(-x)"], form, (xs, xs[::-1].copy()), runtime)
 
 
 @pytest.mark.covering(4)

@@ -119,7 +119,7 @@ def test_a_padded_convolution_is_exact(runtime, left):
 def test_an_epilogue_of_rows_is_computed_in_vectors():
     """The zip that the epilogue reads has the kernels too, which lanes cannot hold."""
     settings = {"operands": "f32", "left": "stored", **BLOCKS}
-    assert "convert_uchar8_sat_rtz" in compiled(CONVOLUTION, settings).source
+    assert "saturated_uchar8" in compiled(CONVOLUTION, settings).source
 
 
 def test_constants_are_converted_before_the_runs():

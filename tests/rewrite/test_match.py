@@ -333,6 +333,31 @@ CAPTURES += [
 ]
 
 
+def of_integers(t: str, u: str, x: str, q: str) -> str:
+    """Correlations in two dimensions of integers of types `t` and `u`, with 3 x 3 elements."""
+    text = of_channels(2, 3, 2, x, q, "r")
+    changed = {
+        "take(32) |> split(2)": f"take(32) |> map({t}) |> split(2)",
+        f"map({q} => sub({q}, {x}.1))": f"map({q} => {u}(sub({q}, {x}.1)))",
+        "a + z.0 * z.1": "a + i32(z.0) * i32(z.1)",
+        f"zs |> map(r => sub(r, {x}.1)) |> reduce(sub, {x}.1)": (
+            f"i32(zs |> map(r => sub(r, {x}.1)) |> reduce(sub, {x}.1))"
+        ),
+    }
+    for old, new in changed.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+CAPTURES += [
+    (f"integral_each_2_3_{t}_{u}", of_integers(t, u, *names))
+    for t in ("u8", "i8")
+    for u in ("u8", "i8")
+    for names in (("p", "y"), ("y", "p"))
+]
+
+
 def values(program: Program) -> list[np.ndarray]:
     """Distinct numbers for every parameter."""
     return [

@@ -12,13 +12,13 @@ import pytest
 from liftpy.ir.call import FunCall, apply
 from liftpy.ir.expr import Expr, Literal, Param
 from liftpy.ir.function import Lambda, UserFun
-from liftpy.ir.primitive import ScalarOp
-from liftpy.ir.types import F32, F64, I32, Type
+from liftpy.ir.primitive import Get, ScalarOp
+from liftpy.ir.types import F32, F64, I8, I32, U8, TupleType, Type
 from liftpy.language.embedded.functions import function
 from liftpy.language.embedded.lang import add, exp, maximum, minimum, sin
 from liftpy.language.embedded.operations import operate
 from liftpy.rewrite import reals
-from liftpy.rewrite.reals import adds, are_equal, finite_neutral, keeps, rescaling
+from liftpy.rewrite.reals import accumulates, adds, are_equal, finite_neutral, keeps, rescaling
 from liftpy.rewrite.strategy import Failure, rule
 from liftpy.semantics.evaluate import evaluate
 from tests.rewrite.fixtures import sections
@@ -39,7 +39,11 @@ EQUAL = {
 }
 DIFFERENT = {
     "a quotient of what may be 0": ((a / b) * b, a),
-    "integers, which wrap around": ((i + j) * 2, i * 2 + j * 2),
+    "a quotient of integers, which wrap around": (i * 2 / 2, i),
+    "a product of integers in another type": (
+        operate("f32", i * j),
+        operate("f32", i) * operate("f32", j),
+    ),
     "powers of a sum": (exp(a) + exp(b), exp(a + b)),
     "the difference of infinities": (Literal(math.inf, F32) * 0, Literal(0.0, F32)),
 }
@@ -58,6 +62,36 @@ def test_expressions_of_one_form_are_equal(name: str) -> None:
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_what_is_no_law_of_real_numbers_is_not_one_here(name: str) -> None:
     assert not are_equal(*DIFFERENT[name])
+
+
+def test_sums_and_products_of_integers_are_those_of_a_ring() -> None:
+    """They are kept modulo 2^32, also where they wrap around."""
+    one, two = (i + j) * (i - j) * 2, i * i * 2 - j * j * 2
+    assert are_equal(one, two)
+    assert not are_equal(one, two + 1)
+    values = np.int32(2**31 - 1), np.int32(-(2**30) + 5)
+    results = [evaluate(Lambda((i, j), side), *values) for side in (one, two)]
+    assert results[0] == results[1]
+
+
+PAIR = Param("p", TupleType((U8, I8)))
+OPERANDS = [operate("i32", FunCall(Get(k), (PAIR,))) for k in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_product"),
+    [
+        (i + OPERANDS[0] * OPERANDS[1], True),
+        (OPERANDS[1] * OPERANDS[0] + i, True),
+        (i - OPERANDS[0] * OPERANDS[1], False),
+        (i + OPERANDS[0] * OPERANDS[0], False),
+        (i + OPERANDS[0] * OPERANDS[1] * 2, False),
+        (i + (OPERANDS[0] - 3) * OPERANDS[1], False),
+    ],
+)
+def test_what_accumulates_adds_the_product_of_a_pair(body: Expr, is_product: bool) -> None:
+    """Of integers that are converted to the type of the sum."""
+    assert accumulates(Lambda((i, PAIR), body)) == is_product
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def within_error(
         return [*made], ()
     allowed = Fraction(str(limit))  # as it is written: 1e-5, not the nearest float
     used_by = {dict(p.words)[WINOGRAD]: [*algorithms_of(p)] for p in made if p.other_algorithm}
-    worst = {word: max(used, key=bounded) for word, used in used_by.items()}
+    worst = {word: max(used, key=bounded) for word, used in used_by.items() if used}
     beyond = {word for word, used in worst.items() if bounded(used) > allowed}
     left = {word: used for word, used in worst.items() if word not in beyond}
     coarse = {p.storage: bound for p in made if (bound := storage_bound(p)) > limit}

@@ -11,6 +11,7 @@ from liftpy.rewrite.rules import (
     cover,
     fusion,
     integers,
+    integral,
     interchange,
     linear,
     lowering,
@@ -49,35 +50,40 @@ FAMILIES = (
     correlation,
     scalar,
     integers,
+    integral,
     by_index,
     memory,
     lowering,
 )
 
+LONG = (correlation, integral)
+"""The families whose rules are long: each is made when it is first read."""
+
 
 def rules_of(family: ModuleType) -> tuple[Rule, ...]:
     """The rules of a family."""
-    if family is correlation:
-        return tuple(map(correlation.made, correlation.NAMES))
-    return family.RULES
+    return tuple(map(family.made, family.NAMES)) if family in LONG else family.RULES
 
 
 class Catalogue(Mapping[str, Rule]):
-    """All rules by name. Those of `correlation` are long: each is made when it is first read."""
+    """All rules by name; long ones are made when they are first read."""
 
     def __init__(self) -> None:
-        short = (rules_of(family) for family in FAMILIES if family is not correlation)
+        short = (rules_of(family) for family in FAMILIES if family not in LONG)
         self._made = {rule.name: rule for rules in short for rule in rules}
 
     def __getitem__(self, name: str) -> Rule:
-        return self._made[name] if name in self._made else correlation.made(name)
+        if name in self._made:
+            return self._made[name]
+        return integral.made(name) if name in integral.NAMES else correlation.made(name)
 
     def __iter__(self) -> Iterator[str]:
         yield from self._made
-        yield from correlation.NAMES
+        for family in LONG:
+            yield from family.NAMES
 
     def __len__(self) -> int:
-        return len(self._made) + len(correlation.NAMES)
+        return len(self._made) + sum(len(family.NAMES) for family in LONG)
 
 
 RULES = Catalogue()

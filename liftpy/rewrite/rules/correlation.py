@@ -35,12 +35,13 @@ from liftpy.ir.expr import Expr, Literal, Param
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat, NatLike, nat, nats
 from liftpy.ir.primitive import ScalarOp
-from liftpy.ir.types import F32
+from liftpy.ir.types import F32, I32, ScalarType, Type
 from liftpy.primitives import Concat, Drop, Repeat, Take
 from liftpy.rewrite.rule import Assumption, Rule
 from liftpy.rewrite.rules.notation import (
     X,
     array,
+    element_of,
     fmap,
     fold,
     get,
@@ -63,6 +64,8 @@ SIZES = ((2, 2), (4, 2), (2, 3), (4, 3), (6, 3), (2, 4), (4, 4), (2, 5), (4, 5),
 """The m and r of the rules: n = m + r - 1 up to 8 points."""
 
 ZERO = Literal(0.0, F32)
+ZEROS: dict[Type, Literal] = {F32: ZERO, I32: Literal(0, I32)}
+"""The numbers 0 of the types that results are computed in."""
 
 t, c, q, n, s = nats("t c q n s")
 
@@ -89,19 +92,20 @@ def operated(op: str, *args: Expr) -> Expr:
 
 
 def scaled(factor: Fraction, x: Expr) -> Expr:
-    """`factor * x`, with constants that f32 represents exactly: other factors divide."""
+    """`factor * x`, with constants that the type represents exactly: other factors divide."""
+    number = float if x.type == F32 else int
     if factor == -1:
         return operated("neg", x)
-    if is_dyadic(factor):
-        return operated("*", x, Literal(float(factor), F32))
+    if is_dyadic(factor) and number(factor) == factor:
+        return operated("*", x, Literal(number(factor), x.type))
     whole = scaled(Fraction(factor.numerator), x) if factor.numerator != 1 else x
-    return operated("/", whole, Literal(float(factor.denominator), F32))
+    return operated("/", whole, Literal(number(factor.denominator), x.type))
 
 
 def element(xs: Expr, index: int) -> Expr:
     """`xs[index]`."""
     single = call(Take(nat(1)), call(Drop(nat(index)), xs))
-    return fold(lambda _, x: x, ZERO, single)
+    return fold(lambda _, x: x, ZEROS[element_of(xs)], single)
 
 
 def array_of(values: list[Expr]) -> Expr:
@@ -132,7 +136,8 @@ def transformed(code: Straight) -> Callable[[Expr], Expr]:
                 named.append((Param(f"t{k}", value.type), value))
                 value = named[-1][0]
             known.append(value)
-        body = array_of([ZERO if result is None else known[result] for result in code.results])
+        zero = ZEROS[element_of(xs)]
+        body = array_of([zero if result is None else known[result] for result in code.results])
         for name, value in reversed(named):
             body = call(Lambda((name,), body), value)
         return body
@@ -187,16 +192,22 @@ def of_columns(matrices: tuple[Matrix, ...], x: Expr, by: Transform = of_points)
     return transpose(fmap(lambda d: by(matrices, d), transpose(points), "d"))
 
 
-def of_kernels(part: Expr, others: Expr, kernel: Kernel, dimensions: int) -> Expr:
+def of_kernels(
+    part: Expr,
+    others: Expr,
+    kernel: Kernel,
+    dimensions: int,
+    innermost: Callable[..., Expr] = accumulate,
+) -> Expr:
     """A window of some dimensions folded with the taps of each kernel; channels are innermost."""
     taps, start = kernel
-    step = folded(dimensions)
+    step = folded(dimensions, innermost)
     return fmap(lambda y: fold(step, start(y), zipped(part, taps(y)), "p"), others, "y")
 
 
-def kernel_of(*lengths: NatLike) -> Kernel:
+def kernel_of(*lengths: NatLike, of: ScalarType = F32, to: ScalarType = F32) -> Kernel:
     """The unknown functions that give a kernel its taps and the value that its sums start from."""
-    return unknown("taps", array("taps", F32, *lengths).type), unknown("start", F32)
+    return unknown("taps", array("taps", of, *lengths).type), unknown("start", to)
 
 
 def matrix_product(rows: Expr, columns: Expr, dimensions: int = 1) -> Expr:
@@ -456,8 +467,12 @@ def base_of(name: str) -> str:
 
 
 def with_points(name: str, given: PointsOf) -> str:
-    """The name of the rule with those of the given points that are for its m and r."""
-    own = tuple((size, some) for size, some in given if size in NAMES[name][1])
+    """The name of the rule with those of the given points that are for its m and r.
+
+    Rules of integers have the usual points only.
+    """
+    sizes = NAMES[name][1] if name in NAMES else ()
+    own = tuple((size, some) for size, some in given if size in sizes)
     return f"{name}{GIVEN}{spelled_points(own)}" if own else name
 
 

@@ -33,11 +33,13 @@ z, accumulate = Param("z", F32), unknown("f", F32)
 ACCUMULATES = (Assumption("accumulates", "f"),)
 
 
-def folded(levels: int) -> Callable[[Expr, Expr], Expr]:
+def folded(
+    levels: int, innermost: Callable[..., Expr] = accumulate
+) -> Callable[[Expr, Expr], Expr]:
     """The step of a fold of pairs in `levels` more dimensions, which adds their products."""
     if not levels:
-        return accumulate
-    step = folded(levels - 1)
+        return innermost
+    step = folded(levels - 1, innermost)
     return lambda a, p: fold(step, a, zipped(get(0, p), get(1, p)), "p")
 
 

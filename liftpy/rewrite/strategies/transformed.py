@@ -23,7 +23,7 @@ from liftpy.ir.walk import at, every_part
 from liftpy.primitives import Slide
 from liftpy.primitives.work import computes
 from liftpy.rewrite.rule import Rule
-from liftpy.rewrite.rules import RULES
+from liftpy.rewrite.rules import RULES, integral
 from liftpy.rewrite.rules.correlation import NAMES, RECTANGLES, SIZES
 from liftpy.rewrite.strategies.elementwise import to_elements
 from liftpy.rewrite.strategies.epilogue import fused_inward
@@ -69,6 +69,9 @@ OVERLAP = "+overlap"
 NAMED = ("inputs", "filters", "products")
 """The values between the steps."""
 
+STARTS = "starts"
+"""The value that sums of integers start from."""
+
 
 @dataclass(frozen=True)
 class Tiling:
@@ -80,7 +83,8 @@ class Tiling:
     and other results are computed directly; it is for numbers of results for which this takes fewer
     products than tiles of any `m`. With `overlap`, the last tile begins early; at least one number
     of results must be no multiple of `m`, and none may be less than `m`. The rule is applied after
-    `prepared`; `law` looks it up.
+    `prepared`; `law` looks it up. A rule with `strips` sums the channels in strips of equal length,
+    which have at least two and at most `strips` channels.
     """
 
     rule: str
@@ -91,6 +95,7 @@ class Tiling:
     hybrid: bool = False
     overlap: bool = False
     prepared: Strategy = identity
+    strips: int = 0
     law: Callable[[str], Rule] = RULES.__getitem__
 
 
@@ -144,6 +149,21 @@ PAIRS = attempt(normalize(seq(rule("map_of_zip_of_three"), rotated_right)))
 """Writes maps over zips of three arrays (channels, kernels, initial values) as maps of pairs."""
 
 
+def of_integers(shape: str, made: Tiling, m: int, r: int, types: str) -> Tiling:
+    """Tiles as `made` has them, of sums of products of 8-bit integers."""
+    law = f"{shape}_{m}_{r}_{types}"
+    strips = 0 if shape == "integral_each" else integral.strips(law)
+    return replace(made, rule=law, strips=strips)
+
+
+INTEGRAL: dict[str, tuple[str, Callable[[int, int], Tiling]]] = {
+    "integral": ("{m}x{m}", square),
+    "integral_line": ("{m}", line),
+    "integral_each": ("{m}x{m}", each_square),
+}
+"""The words and tilings of the shapes of rules for integers."""
+
+
 def whole_square(m: int, r: int) -> Tiling:
     """Whole tiles of m x m results; the results of partial tiles are computed directly."""
     return replace(square(m, r), hybrid=True)
@@ -190,7 +210,11 @@ def tilings() -> dict[str, tuple[Tiling, ...]]:
         for tiling in (make(m, r) for make in makes)
         if tiling.rule in NAMES
     ]
-    for word, tiling in (*shapes, *((f"{m}x{k}", rectangle(m, k, r)) for m, k, r in RECTANGLES)):
+    shapes += [(f"{m}x{k}", rectangle(m, k, r)) for m, k, r in RECTANGLES]
+    for shape, (m, r), types in integral.NAMES.values():
+        word, make = INTEGRAL[shape]
+        shapes.append((word.format(m=m), of_integers(shape, make(m, r), m, r, types)))
+    for word, tiling in shapes:
         found[word] = (*found.get(word, ()), tiling)
     return found
 
@@ -280,7 +304,11 @@ def by_rule(tiling: Tiling) -> Strategy:
     """The rule of a tiling at the outermost map to which it applies."""
 
     def run(expr: Expr) -> Result:  # the rule is made only for what has tiles
-        return seq(tiling.prepared, outermost(rule(tiling.law(tiling.rule))))(expr)
+        law = tiling.law(tiling.rule)
+        if not tiling.strips:
+            return seq(tiling.prepared, outermost(rule(law)))(expr)
+        strips = range(tiling.strips, 1, -1)  # the longest is the fastest
+        return choose(*(outermost(rule(law, m=m)) for m in strips))(expr)
 
     return run
 
