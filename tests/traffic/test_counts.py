@@ -122,7 +122,7 @@ FORMS = [
     # stores that are guarded:
     (
         lp.workload(small("pool/maskback")),
-        "tiled(stage1=fused, flat=no, vector=no, pad=fused, map=glb1.glb0.seq.seq.seq)",
+        "tiled(flat=no, vector=no, pad=fused, map=glb1.glb0.seq.seq.seq)",
         {"tile0": 1, "tile1": 3},
     ),
 ]
