@@ -83,9 +83,8 @@ def record(rules: Iterable[Rule], path: Path | None = None) -> Noted:
     verdicts: dict[str, Verdict] = {}
     seconds: dict[str, float] = {}
     for rule in rules:
-        if is_recorded(rule):
+        if is_recorded(rule, parsed=True):
             entries[rule.name] = recorded()[rule.name]
-            grounds().of(rule)  # also reads the files whose hashes are recorded
             continue
         start = time.perf_counter()
         verdict = verdicts[rule.name] = prove(rule)

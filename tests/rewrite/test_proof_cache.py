@@ -270,14 +270,15 @@ def file_of(module):
 # --- the proof cache itself ----------------------------------------------------------------------
 
 
-def test_recording_keeps_what_holds_and_proves_the_rest(tmp_path, monkeypatch):
+@pytest.mark.parametrize("unchanged", [False, True])  # True: hashes of files of a merge
+def test_recording_keeps_what_holds_and_proves_the_rest(unchanged, tmp_path, monkeypatch):
     kept, stale, new = (RULES[n] for n in ("map_fusion", "map_identity", "reorder_identity"))
     known = {n: recorded()[n] for n in (kept.name, stale.name)}
     known[stale.name] = known[stale.name] | {"rests_on": "something else"}
     old = {"files": {}, "rules": known}
     monkeypatch.setattr("liftpy.semantics.proof_recording.recorded", lambda: old["rules"])
     monkeypatch.setattr(proof_cache, "recorded", lambda: old["rules"])
-    monkeypatch.setattr(proof_cache, "is_unchanged", lambda: False)
+    monkeypatch.setattr(proof_cache, "is_unchanged", lambda: unchanged)
     path = tmp_path / "proofs.json"
     done = record((kept, stale, new), path)
     written = json.loads(path.read_text(encoding="utf-8"))
