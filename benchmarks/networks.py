@@ -171,7 +171,7 @@ def inception3(size: int) -> Any:
     b = Building()
 
     def convs(x: str, *widths: tuple[int, int, int | tuple[int, int]], stride: int = 1) -> str:
-        """Convolutions one after another; a stride belongs to the last, which is not padded."""
+        """Convolutions one after another; only the last one has the stride, and then no padding."""
         for k, (before, after, kernel) in enumerate(widths):
             last = k == len(widths) - 1 and stride > 1
             x = b.conv(x, (before, after), kernel, stride if last else 1, padded=not last)

@@ -381,9 +381,9 @@ class Blocks:
         self.frame.each = self.frame.each + made.total() * times
 
     def in_subgroup(self, xs: Pull, t: Type) -> Value:
-        """An array in registers of a subgroup: a variable for each row, and choices to read them.
+        """An array in registers of a subgroup: a variable for each row, which is read by choices.
 
-        The rows are registers, so that the loops over them are unrolled.
+        The rows are registers, so the loops over them are unrolled.
         """
         held = self.memory(t, "private")
         suffices = self.read.inside(var("size", 0), ONE)

@@ -28,7 +28,7 @@ from liftpy.rewrite.skeleton import Parameter
 Sampler = Literal["uniform", "incremental"]
 
 Preference: TypeAlias = Callable[[str, Sequence[int]], Sequence[int]]
-"""From a size's name and its values to those of them that may be tried, in their order."""
+"""Maps the name and the values of a size to the values to try, in the order to try them."""
 
 NODE_LIMIT = 2_000_000  # classes of partial assignments, which take some gigabytes
 TRIES = 200  # repeated points in a row after which `incremental` gives up
@@ -160,7 +160,7 @@ class Completer:
 
 
 def nearest_first(wanted: Mapping[str, int]) -> Preference:
-    """The preference for the values nearest to those wanted, by their ratio.
+    """A preference for the values whose ratios to those wanted are nearest to 1.
 
     >>> nearest_first({"tile": 6})("tile", [1, 4, 8, 16])
     [8, 4, 16, 1]

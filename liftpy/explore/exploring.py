@@ -146,12 +146,12 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     `times` are files of other campaigns on this device: their times of stages that this program
     also contains determine what is tried first (`borrowed.py`).
 
-    `first` are the complete settings of the candidate to measure first, in place of the plainest
-    one. It is an argument of a new campaign without conditions; a resumed one has its own.
+    `first` has the complete settings of the candidate to measure first, in place of the plainest
+    one. It applies only to a new campaign without conditions; a resumed one keeps its own.
 
     `spaces` has the spaces that earlier calls of this process derived, and gets that of this call:
     a call that resumes a campaign with the same `spaces` does not derive its space again. `idle`
-    has the worker processes that earlier calls left, and gets those of this call.
+    holds the worker processes that earlier calls left, and gets those of this call.
 
     A limit that the driver reports for a built kernel applies to later draws of its skeleton
     (`learned.py`).
@@ -353,7 +353,7 @@ class Explored:
 
 
 def default_search(begun: Identity | None, *, modelled: bool) -> str:
-    """The search of a campaign for which none is named; `begun` is what its file has."""
+    """The search of a campaign for which none is named; `begun` is the identity in its file."""
     if not modelled:
         return searches.DEFAULT
     return searches.MODELLED if begun is None else str(begun.settings["search"])

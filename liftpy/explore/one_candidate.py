@@ -78,8 +78,8 @@ def nearest_candidate(
 ) -> Candidate | None:
     """The candidate of a program that is nearest to the settings of another program's candidate.
 
-    It has the same families and the same choices, or if none has, those that differ least. Its
-    sizes are nearest by the ratio. None if the program has no candidate of these families.
+    It has the same families and the same choices; if no candidate has, its choices differ least.
+    Its sizes are nearest in ratio. None if the program has no candidate of these families.
     """
     words = {name: str(word) for name, word in settings.items() if not isinstance(word, int)}
     near = nearest_first({n: value for n, value in settings.items() if isinstance(value, int)})
@@ -109,7 +109,7 @@ def made(program: Program, drawn: Drawn) -> Candidate:
 def units_with(
     program: Program, device: Device, settings: Settings, memory_limit: int | None
 ) -> Iterator[Member | Product]:
-    """The units of a program whose choices agree with settings, each derived when it is reached."""
+    """The units of a program whose choices agree with some settings, each derived on demand."""
     family = settings.get(FAMILY)
     named = families_for(device, families_in(settings))
     families = [str(family)] if family in FAMILIES else named  # others do not fit

@@ -257,7 +257,8 @@ def _check_folded(found: Demand) -> None:
 def _row_of_subgroup(xs: Expr, above: tuple[Level, ...]) -> Nat:
     """The length of the rows of an array that subgroups hold.
 
-    TypeRefused for elements without a broadcast, what the kernel computes, and a wrong level.
+    Raises TypeRefused if the elements have no broadcast, if the kernel computes the array, or if
+    the array is at a wrong level.
     """
     name = ToSubgroup.name
     if (why := cannot_hold(xs.type)) is not None:
@@ -281,9 +282,9 @@ def _row_of_subgroup(xs: Expr, above: tuple[Level, ...]) -> Nat:
 
 
 def _check_one_dimension(found: Demand) -> None:
-    """Check that groups that hold arrays in registers of subgroups have one dimension.
+    """Check that groups whose subgroups hold arrays have one dimension, and rows that fit.
 
-    A row that is longer than a group is held by no subgroup.
+    No subgroup holds a row that is longer than its group.
     """
     x, y, z = found.local_size()
     if found.spread and (y, z) != (ONE, ONE):

@@ -158,7 +158,7 @@ def private_indices(terms: Iterable[Term]) -> Iterator[Nat]:
 
 
 def reached(terms: Iterable[Term]) -> Iterator[Term]:
-    """Terms and those that they are computed from, each once."""
+    """The given terms and those that they are computed from, each once."""
     seen: set[int] = set()
     waiting = list(terms)
     while waiting:

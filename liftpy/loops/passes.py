@@ -49,7 +49,8 @@ def nests(
 def in_loop_ir(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKernel:
     """A kernel in the loop IR, from its nest after all passes on nests.
 
-    Raises TypeRefused if work-items of a subgroup read different elements of what it holds.
+    Raises TypeRefused if the work-items of a subgroup read different elements of an array that the
+    subgroup holds.
     """
     code, nest = lowered(kernel, names)
     for change in passes.values():

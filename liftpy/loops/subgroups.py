@@ -10,12 +10,12 @@ kernel runs. The code depends on none of these: the memory has room for as many 
 work-items, and the last subgroup of a group may be smaller than the others. In a group of one
 work-item, the result is its element.
 
-An array `xs` that subgroups hold has a variable for each row, for which each work-item loads its
+An array `xs` that subgroups hold has a variable for each row, into which each work-item loads its
 own element; work-items beyond the end of a row load elements again. Element j is read as
 
     if sgsz0 >= length then broadcast(v, j) else xs[j]
 
-so a subgroup of fewer work-items than a row has elements reads the array itself. The condition has
+so the work-items of a subgroup that is smaller than a row read the array itself. The condition has
 the same outcome for all work-items of a subgroup, whatever its size.
 """
 
@@ -106,7 +106,7 @@ def in_subgroup(emitter: Stepping, xs: Expr, env: Env) -> Value:
     suffices = emitter.read.inside(var(SUBGROUP_SIZE, 0, size) - length, size + 1)
 
     def read(value: Pull, counts: Sequence[int], row: Nat) -> Pull:
-        """The rows from a number on, of an array of arrays of these lengths."""
+        """The rows of an array of arrays of these lengths, numbered from `row` on."""
         if counts:
             count, *inner = counts
             return Pull(count, lambda i: read(value[i], inner, row * count + i))

@@ -1,10 +1,10 @@
-"""Where all work-items of a subgroup come together, and agree on what a condition says.
+"""Where all work-items of a subgroup arrive together, and which values they have in common.
 
-They compute a broadcast together: all of them reach it, and name the same work-item. So it is in no
-branch and behind no condition whose outcome differs among them, and in no loop whose iterations are
-divided unevenly. The ids of groups and the size of the subgroup are the same for all of them. So
-are the counters of loops that begin at such an id or at a number, and variables that are computed
-from nothing else and from buffers that the kernel only reads.
+They compute a broadcast together: all of them reach it, and name the same work-item. So no
+broadcast is guarded by a condition whose outcome differs among them, or is in a loop whose
+iterations are divided unevenly. The ids of groups, and the id and the size of the subgroup, are the
+same for all of them. So are the counters of loops that begin at such an id or at a number, and
+variables that are computed only from these and from buffers that the kernel only reads.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def is_common_value(value: Value, common: frozenset[str]) -> bool:
 
 
 def common_counters(s: For) -> frozenset[str]:
-    """The counters of a loop and of those in it that begin at a number or at the id of a group."""
+    """The counters of a loop and of those in it that begin at one number for a whole subgroup."""
     loops = [s, *(inner for inner in statements_in(s.body) if isinstance(inner, For))]
     return frozenset(loop.counter for loop in loops if begins_together(loop))
 
@@ -92,7 +92,7 @@ def begins_together(s: For) -> bool:
 
 
 def is_even(s: For, code: LoopKernel) -> bool:
-    """Whether the work-items of a group make equally many iterations of a loop."""
+    """Whether all work-items of a group execute the same number of iterations of a loop."""
     if isinstance(s.first, int) or s.first.startswith(GROUP_ID):
         return True
     size = code.local_size[int(s.first[-1])]
@@ -101,7 +101,7 @@ def is_even(s: For, code: LoopKernel) -> bool:
 
 
 def faults(code: LoopKernel) -> Iterator[str]:
-    """The broadcasts that not all work-items of a subgroup compute together."""
+    """What keeps the work-items of a subgroup from computing its broadcasts together."""
     if has_broadcast(code.block):
         yield from _of_block(code.block, code, frozenset(), together=True)
 

@@ -24,8 +24,8 @@ versions compute the same values in the same order. The first of three ways that
 Guards that mention a variable declared in the loop (a data-dependent index) stay in every version,
 and are not counted here. A loop with a barrier or a fold of subgroups stays as it is, because
 work-items might take different branches. A loop with a broadcast first gets versions for large and
-for small subgroups, and then only versions in which all work-items of a subgroup are together
-(`loops/together.py`).
+for small subgroups. Its further versions are chosen only by tests that have the same outcome for
+all work-items of a subgroup (`loops/together.py`).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _splits(s: For) -> bool:
 def _movable(s: For) -> dict[RangeTest, None]:
     """The tests in a loop that mention no variable of the loop: its value is an index.
 
-    If the loop has a broadcast, these are only the tests with one outcome for a subgroup.
+    If the loop has a broadcast, only those with the same outcome for all work-items of a subgroup.
     """
     own = declared_in(s)
     found = {t: None for t in tests_in(s.body) if own.isdisjoint(t.index.names())}
@@ -137,8 +137,8 @@ def _free(s: For, holding: Iterable[RangeTest]) -> For:
 def _by_size(s: For, tests: tuple[RangeTest, ...], *, outermost: bool) -> If:
     """The versions of a loop for large subgroups and for small ones.
 
-    If there is one test on the size, the other version has no broadcasts, and does not load what
-    they would read.
+    If there is only one test on the size, the version for small subgroups has no broadcasts, and
+    does not load what they would read.
     """
     large = _versions(_free(s, tests), outermost=outermost)
     small: list[Statement] = [s]

@@ -227,10 +227,10 @@ class SubgroupsReduce:
 
 @dataclass(frozen=True, slots=True)
 class SubgroupBroadcast:
-    """The value that one work-item of the subgroup has, the one with the id `item` in it.
+    """The value of one work-item of the subgroup, the one whose id in the subgroup is `item`.
 
-    It has several values, of which this is the one with the number `row`; in code, one is left. All
-    work-items of the subgroup compute it together.
+    That work-item has several values, `parts`, of which this is number `row`; in the code that is
+    printed, only one is left. All work-items of the subgroup compute it together.
     """
 
     parts: tuple[Value, ...]

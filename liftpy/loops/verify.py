@@ -15,7 +15,8 @@
 - *Barriers* are where every work-item of a group reaches them: in no branch, and in no loop whose
   iterations are divided unevenly among the work-items. So are the folds of subgroups, each of which
   is the value of a variable; the fold of their results reads them where subgroups store them.
-- *Broadcasts* are where all work-items of a subgroup compute them together (`together.py`).
+- *Broadcasts* are where all work-items of a subgroup reach them, and name the same work-item
+  (`together.py`).
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ FIRST, SECOND = 2, 9
 simplest one and, in large spaces, the one with the least modelled time."""
 
 BALANCE = 10
-"""The arithmetic operations that take about as long as moving a byte, to compare operations before
-anything is measured."""
+"""How many arithmetic operations take about as long as moving a byte: an assumption that compares
+operations before anything is measured."""
 
 UNKNOWN = 0.5
 """The part of an operation's time that its next candidates are expected to save, if one or none of
@@ -42,7 +42,7 @@ class State:
     means that it gets no more candidates; `vain` is the number of its last turns that ended before
     a candidate was tried. `flops` are the arithmetic operations of its program, and `bytes` those
     of the arrays that it reads and writes; both are 0 if they are not known. Operations of the same
-    `kind` are similar: what is fast for one is tried first for the others. With an empty kind, it
+    `kind` are similar: what is fast for one is tried first for the others. One with an empty kind
     is similar to none.
     """
 
@@ -58,7 +58,7 @@ class State:
 
     @property
     def weight(self) -> int:
-        """What it does in one run of the network: an estimate of its part of the time."""
+        """Its work in one run of the network, as an estimate of its share of the time."""
         return self.count * (self.flops + BALANCE * self.bytes)
 
     @property
@@ -76,8 +76,8 @@ class State:
 class NextOperation:
     """The operation to continue with, by its index, until it has `samples` candidates.
 
-    `gain` is the time in ms that the network is expected to save by this; None if it is chosen for
-    another reason, `why`.
+    `gain` is the time in ms that the network is expected to save by this; None if the operation is
+    chosen for another reason, `why`.
     """
 
     index: int
@@ -171,10 +171,10 @@ class Rates:
 def chosen(states: Sequence[State], most: int) -> NextOperation | None:
     """The next operation and its number of candidates; None if all have `most`, or are finished.
 
-    The first operation of each kind comes first (`leader`), the one with the largest weight. Then
-    each other operation gets one candidate, the one that was fastest for its kind (`follower`).
-    Then it is the operation with the largest expected gain of the network, which counts each
-    occurrence, for each second that it takes.
+    The operation of each kind with the largest weight comes first (`leader`). Then each other
+    operation gets one candidate, like the one that was fastest for its kind (`follower`). After
+    that, it is the operation with the largest expected gain of the network for each second that it
+    takes; the gain counts each occurrence.
     """
     open_ = {k: s for k, s in enumerate(states) if not s.finished and s.tried < most}
     if not open_:
@@ -199,9 +199,9 @@ def chosen(states: Sequence[State], most: int) -> NextOperation | None:
 
 
 def leader(states: Sequence[State], open_: Mapping[int, State], most: int) -> NextOperation | None:
-    """An operation of a kind of which nothing was tried; None if there is none.
+    """An operation of a kind of which no candidate was tried; None if there is none.
 
-    It is one with the fewest turns in vain, and of these, one with the largest weight.
+    It is one with the fewest turns in vain, and among these, one with the largest weight.
     """
     known = {state.kind for state in states if state.tried and state.kind}
     new = {k: s for k, s in open_.items() if not s.tried and s.kind not in known}
@@ -212,9 +212,9 @@ def leader(states: Sequence[State], open_: Mapping[int, State], most: int) -> Ne
 def follower(
     states: Sequence[State], open_: Mapping[int, State], most: int
 ) -> NextOperation | None:
-    """The untried operation of the largest weight, which gets one candidate; None if there is none.
+    """The untried operation with the largest weight, for one candidate; None if there is none.
 
-    Before, an operation of its kind gets `SECOND` candidates, if none has as many.
+    Before that, an operation of its kind gets `SECOND` candidates if none has as many.
     """
     left = {k: s for k, s in open_.items() if not s.tried}
     index = min(left, key=lambda k: (left[k].vain, -left[k].weight), default=None)

@@ -73,7 +73,7 @@ class Work:
 
     @cached_property
     def outline(self) -> Outline:
-        """The program's text and numbers; similar programs have the same text."""
+        """The program's outline, whose text similar programs share."""
         return Outline.of(self.program)
 
     @cached_property
@@ -312,12 +312,21 @@ class Exploring:
         """Takes turns until all programs have their candidates; returns why it ended earlier."""
         self.now = [stored(work) for work in self.works]
         while True:
-            choice = chosen([one.state for one in self.now], self.samples)
+            choice = chosen([self.state(one) for one in self.now], self.samples)
             if choice is None:
                 return ""
             if self.deadline.over:
                 return f"the time limit of {self.deadline.seconds:g} s (--time-limit) ended"
             self.turn(choice)
+
+    @property
+    def conditions(self) -> bool:
+        """Whether the user restricts the spaces of the programs."""
+        return any(map(self.settings.get, CONDITIONS))
+
+    def state(self, one: Explored) -> State:
+        """The state of an operation; with conditions, it is similar to none."""
+        return replace(one.state, kind="") if self.conditions else one.state
 
     def turn(self, choice: NextOperation) -> None:
         """Continues the campaign of one program."""
@@ -361,9 +370,9 @@ class Exploring:
     def first(self, one: Explored) -> Settings | None:
         """The settings that a new campaign begins with: those of a similar one's best candidate.
 
-        None if there are none, or if conditions of the user may exclude them.
+        None if there are none, or if the user's conditions may exclude that candidate.
         """
-        if one.campaign is not None or any(map(self.settings.get, CONDITIONS)):
+        if one.campaign is not None or self.conditions:
             return None
         others = [(other.work.outline, other.settings) for other in self.now]
         found = similar_candidate(

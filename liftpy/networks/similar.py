@@ -1,6 +1,6 @@
-"""Similar programs: their texts differ in numbers only, such as two convolutions of other lengths.
+"""Similar programs: their texts differ only in whole numbers, as for convolutions of other lengths.
 
-What is fast for one is tried first for another, with the sizes that are nearest to it.
+A candidate that is fast for one is tried first for another, with the nearest possible sizes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from liftpy.explore.space.settings import Settings
 from liftpy.ir.program import Program
 
 NUMBER = re.compile(r"(?<![A-Za-z_\d.])\d+")
-"""A whole number in the text of a program, which is no part of a name or of a fraction."""
+"""A whole number in the text of a program that is not part of a name or of a fraction."""
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ def span(event: cl.Event) -> Span:
     reports the failure.
     """
     event.wait()
-    # `event.profile.start` looks its name up in Python, which takes ten times as long; a network
+    # `event.profile.start` looks up its name in Python, which takes ten times as long; a network
     # has a hundred launches.
     told: Callable[[int], Any] = event.get_profiling_info
     return told(cl.profiling_info.START), told(cl.profiling_info.END)

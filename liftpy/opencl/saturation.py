@@ -1,9 +1,9 @@
-"""Conversions of floats to integers: toward zero, to the nearest integer of the type, NaN to 0.
+"""Conversions of floats to integers: they round toward zero, saturate, and convert NaN to 0.
 
 OpenCL's `convert_int16_sat_rtz` computes this, but on Intel's CPU runtime a kernel that converts
 each sum of 8 products takes several times as long with it as with `convert_int16_rtz`, whose result
-is not defined for other numbers than those of the type. The functions here choose among results,
-which takes a few instructions. For types of 8 bits they save a few percent.
+is not defined for numbers beyond the range of the type. The functions here select the result by
+comparisons, which take a few instructions. For types of 8 bits they save a few percent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from liftpy.ir.types import I8, I16, I32, U8, U16, integer_range
 from liftpy.opencl.c import vector_type
 
 SATURATING = (I32, I16, U16, I8, U8)
-"""The integer types that have a function here, for f32."""
+"""The integer types to which a function here converts f32."""
 
 RANGES = {vector_type(t.name, 1): integer_range(t) for t in SATURATING}
 

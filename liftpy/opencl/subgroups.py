@@ -14,7 +14,7 @@ from liftpy.opencl.c import vector_type
 from liftpy.primitives.subgroups import SUBGROUP_TYPES
 
 SUBGROUP_IDS = {"sgid": "subgroup_id", "slid": "subgroup_local_id", "sgsz": "subgroup_size"}
-"""The functions of the ids and sizes of subgroups."""
+"""The C functions that return the ids and the size of subgroups."""
 
 FOLDS = re.compile(r"\bsubgroups?_(add|max|min)_([a-z]+)\(")
 BROADCASTS = re.compile(r"\bsubgroup_broadcast_([a-z]+)\(")
@@ -87,7 +87,7 @@ def results_call(op: str, t: ScalarType) -> str:
 
 
 def broadcast_call(t: ScalarType) -> str:
-    """The function that returns the value of a work-item to all work-items of its subgroup."""
+    """The function that returns one work-item's value to all work-items of its subgroup."""
     return f"subgroup_broadcast_{vector_type(t.name, 1)}"
 
 

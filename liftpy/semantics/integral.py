@@ -1,11 +1,11 @@
-"""Laws of integers between arrays: polynomials that neither wrap around nor are rounded.
+"""Laws of integers between arrays, proved as equalities of polynomials with ranges.
 
 Both sides are read as polynomials (`polynomial.py`) of integers: elements of arrays of narrow
 integers, whose types give their ranges. Numbers of i32 are kept modulo 2^32 by `+`, `-` and `*`,
 so what is equal as integers is equal as i32, whatever wraps around before. Two operations need
 more, and the ranges of polynomials show it, under the conditions of the rule on its sizes:
 
-- A result in f32 is not rounded if it is a multiple of a power of two and has at most 24 digits.
+- A result in f32 is not rounded if it is an integer of at most 24 bits times a power of two.
 - A quotient in i32 is that of the integers if the dividend does not wrap around and is a multiple
   of the divisor.
 

@@ -238,7 +238,7 @@ class WholeReader(TrialReader):
 
 
 class MachineReader(WholeReader):
-    """Reads narrow integers as numbers of their types, most of which are the ends of the ranges."""
+    """Reads narrow integers as numbers of their types, mostly as the ends of the ranges."""
 
     def hashed(self, head: str, args: tuple[Any, ...], t: Type | None = None) -> Any:
         number = super().hashed(head, args, t)
@@ -266,7 +266,7 @@ class MachineReader(WholeReader):
 
 
 def exactly(op: str, args: tuple[Any, ...]) -> Any:
-    """An operator of numbers of one type, without wrapping around; None if it has no laws."""
+    """The unwrapped result of an operator on numbers of one type; None for other operators."""
     match op, args:
         case "+", (x, y):
             return x + y

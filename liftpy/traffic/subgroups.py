@@ -2,7 +2,7 @@
 
 Each is counted from the addresses of the first subgroup of the first group, in the first iteration
 of all loops. Other subgroups have the same pattern, unless an address depends on an id in another
-way than by adding a multiple of it. All subgroups are taken to have the same size, although the
+way than by adding a multiple of it. All subgroups are assumed to have the same size, although the
 last one of a group may be smaller.
 """
 
@@ -113,9 +113,9 @@ def rounds_of(starts: Sequence[int], width: int, banks: int, unit: int = WORD) -
 
 
 def with_subgroups_of(code: LoopKernel, size: int) -> LoopKernel:
-    """A kernel as it runs where subgroups have this size: the tests on it are decided.
+    """A kernel as it runs where subgroups have this size, so that tests on the size are decided.
 
-    Adjacent work-items are taken to be in one subgroup, in their order.
+    Subgroups are assumed to consist of adjacent work-items, in their order.
     """
     if SUBGROUP_SIZE not in code.ids:
         return code

@@ -311,7 +311,7 @@ class OfSubgroups:
 
 @dataclass(frozen=True, slots=True)
 class OfWorkItem:
-    """The value of the work-item `item` of the subgroup: the one with the number `row` of `values`.
+    """A value of the work-item `item` of the subgroup: number `row` of its `values`.
 
     All work-items of the subgroup compute it together.
     """
@@ -340,7 +340,7 @@ class OfWorkItem:
 
     @property
     def left(self) -> tuple[tuple[Term, ...], Nat, Nat]:
-        """The values, the row and the item; only one value if the row is a number."""
+        """The values, the row and the item; if the row is a number, only its value is left."""
         number = self.row.constant
         if number is None:
             return self.values, self.row, self.item

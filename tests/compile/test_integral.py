@@ -1,4 +1,4 @@
-"""Correlations of 8-bit integers by F(2, 3): equal to sums in int64, to the bit."""
+"""Correlations of 8-bit integers by F(2, 3) are equal to sums in int64, to the bit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def line(t, u, length, channels, kernels):
 
 
 def drawn(program):
-    """Numbers of the whole ranges of the types."""
+    """Numbers from the whole ranges of the types."""
     return {
         p.name: RNG.integers(low, high, shape, endpoint=True).astype(kind)
         for p in program.params
@@ -131,7 +131,7 @@ def test_a_convolution_of_one_dimension_is_exact(runtime, types):
 
 
 def test_four_times_the_sum_may_be_as_large_as_an_i32(runtime):
-    """Of u8 less 128, and of i8: for 3640 channels, but not for 3641."""
+    """Of products of u8 less 128 and i8, the sums fit for 3640 channels, but not for 3641."""
     assert 4 * 9 * 128 * 128 * 3640 < 2**31 < 4 * 9 * 128 * 128 * 3641
     program = convolution("u8", "i8", 4, 4, 3640, 1, pad=0)
     assert words(program) == {"2x2"}
@@ -142,7 +142,7 @@ def test_four_times_the_sum_may_be_as_large_as_an_i32(runtime):
 
 
 def test_strips_are_as_long_as_is_exact():
-    """Of 56 channels 28 at a time, and of 30 channels 15; 29 channels have no strip."""
+    """A strip has 28 of 56 channels, and 15 of 30; 29 channels have no strip."""
     for channels, strip in ((56, 28), (30, 15), (7, 7)):
         source = compiled(
             convolution("u8", "i8", 4, 4, channels, 2), {"winograd": "2x2", "inputs": "stored"}
@@ -160,7 +160,7 @@ def test_a_limit_on_the_error_keeps_the_forms():
 
 
 def test_other_sums_of_integers_have_no_form():
-    """A difference, and numbers of 16 bits, of which f32 holds no product of transformed ones."""
+    """A difference, and numbers of 16 bits: f32 holds no product of their transformed values."""
     program = convolution("u8", "i8", 5, 5, 8, 2)
     text = lp.show(program)
     for changed in (

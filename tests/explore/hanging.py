@@ -6,14 +6,14 @@ from liftpy.explore.measure.serving import serve
 
 
 class Hanging:
-    """It keeps the first request."""
+    """A worker that never answers its first request."""
 
     def answer(self, _request):
         while True:
             time.sleep(1)
 
     def close(self):
-        """It has nothing to give back."""
+        """Does nothing: it holds nothing."""
 
 
 def work():

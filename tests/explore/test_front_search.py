@@ -18,7 +18,7 @@ POINTS = [Trial(None, 10, FAST), Trial(None, 80, LEAN), Trial(None, None, None)]
 
 @dataclass
 class Arm:
-    """A partition, whose fastest candidate takes `time`."""
+    """A partition whose fastest candidate takes `time`."""
 
     time: float
     peak: int | None

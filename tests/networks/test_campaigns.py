@@ -98,9 +98,12 @@ def test_a_similar_operation_begins_with_a_candidate_like_the_best(explored, dev
 
 
 def test_conditions_of_the_user_leave_no_room_for_it(network, device, tmp_path):
-    found = network.explore(1, db=tmp_path, device=device, families=["plain"], **SETTINGS)
+    turns = []
+    limited = {"families": ["plain"], "told": turns.append}
+    found = network.explore(2, db=tmp_path, device=device, **limited, **SETTINGS)
     firsts = {one.campaign.identity.settings["first"] for one in found}
     assert firsts == {"plain"}
+    assert [turn.choice.samples for turn in turns] == [2, 2, 2]
 
 
 def test_an_unexplored_operation_is_planned_like_a_similar_one(network, device, tmp_path):

@@ -45,8 +45,8 @@ def identity_of(  # noqa: PLR0913  one argument per setting
     `bounded`: whether results are also compared with the bounds of their rounding errors
     (`measure/bounding.py`), because the user gave no tolerance.
     `lag` is the number of candidates whose outcomes a search has not seen yet (`run.py`). `first`
-    names the kind of the first candidate if the search does not draw it (`plainest.py`), or is its
-    settings.
+    names the kind of the first candidate if the search does not draw it (`plainest.py`), or has the
+    settings of that candidate.
     `direct_first` is the number of candidates after it that compute directly. `devices`
     are those that measure, if there are several. `times` are the files whose times its search
     begins with.

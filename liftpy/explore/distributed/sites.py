@@ -45,8 +45,8 @@ def site_of(
 ) -> AbstractContextManager[Executor]:
     """The executor of a campaign, which waits for workers for at most `seconds`.
 
-    `begun` is the identity of the campaign that is resumed. `idle` has worker processes of earlier
-    campaigns on this machine.
+    `begun` is the identity of the campaign that is resumed. `idle` holds worker processes that
+    earlier campaigns left on this machine.
     """
     if modelled:
         if board is not None or workers is not None:

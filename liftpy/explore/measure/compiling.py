@@ -62,7 +62,7 @@ class Compiler:
                 raise InternalError(f"a compiler was asked for {request!r}")
 
     def close(self) -> None:
-        """Does nothing: it holds only memory of this process."""
+        """Does nothing: a compiler holds only memory of this process."""
 
     def compile(self, request: Compile) -> Compiled | Outcome:
         """The kernels of a candidate, or why there are none."""
@@ -117,7 +117,7 @@ class Compiler:
 
 
 def started(setup: Setup, _: Tell) -> Compiler:
-    """The compiler of a campaign. Its first objects stay alive: no need to scan them."""
+    """The compiler of a campaign. Its first objects stay alive, so no collection scans them."""
     compiler = Compiler(setup)
     gc.collect()
     gc.freeze()

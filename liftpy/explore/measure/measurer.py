@@ -146,7 +146,7 @@ class Measurer:
             builder.kill()
 
     def leave(self) -> None:
-        """Leaves the workers to the next campaign; none is busy."""
+        """Leaves the workers to the next campaign; none may be busy."""
         for worker in filter(None, (self.compiler, self.bench, self.builder)):
             worker.leave()
 

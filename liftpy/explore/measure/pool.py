@@ -117,7 +117,7 @@ def builds_ahead(device: Device) -> bool:
 class LocalExecutor:
     """One device of this machine.
 
-    `begun` is the lag of the campaign that is resumed, if any. `idle` has the processes that
+    `begun` is the lag of the campaign that is resumed, if any. `idle` holds the processes that
     earlier campaigns left, and gets those of this one.
     """
 

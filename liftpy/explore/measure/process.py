@@ -60,9 +60,9 @@ START = "liftpy.explore.measure.starting"
 
 
 class IdleProcesses:
-    """Worker processes between two campaigns of one process, which saves their start.
+    """Idle worker processes, kept for the next campaign so that none has to be started for it.
 
-    Use it in a `with`, at whose end they are killed.
+    Use it in a `with`, at whose end the processes are killed.
     """
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Worker:
     else. `ceiling` bounds its resident memory, in bytes. (A limit of the operating system on its
     address space would count memory that a runtime maps and never touches, and a process that
     exceeds it can fail in any way.) At `deadline` the worker is killed, and TimeUp is raised.
-    `idle` has processes of earlier campaigns, and gets this one by `leave`.
+    `idle` holds processes of earlier campaigns; `leave` adds this one.
     """
 
     def __init__(

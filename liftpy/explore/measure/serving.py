@@ -3,8 +3,8 @@
     python -m liftpy.explore.measure.starting MODULE FD    FD: a socket to the parent process
 
 The worker receives a `Setup` and replies that it is `Ready`; then it answers requests, one after
-another. Another `Setup` lets it work for another campaign, without starting again. It exits when
-its parent does, even while a kernel hangs.
+another. A further `Setup` lets it work for another campaign without a restart. It exits when its
+parent does, even while a kernel hangs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Server(Protocol):
         ...
 
     def close(self) -> None:
-        """Gives back what it holds, such as memory of a device."""
+        """Frees what it holds, such as memory of a device."""
         ...
 
 

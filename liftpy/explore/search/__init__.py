@@ -59,7 +59,7 @@ SEARCHES: dict[str, Callable[[Prior], Search]] = {
 }
 DEFAULT = "guided"
 MODELLED = "front"
-"""The default of modelled campaigns, which are for a device that is not at hand."""
+"""The default of modelled campaigns, which are for a device that is not attached."""
 BLIND = frozenset({"random", "exhaustive"})
 """Searches that ignore times."""
 

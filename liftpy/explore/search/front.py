@@ -1,9 +1,9 @@
 """Which partition may add a point to the front of time and peak.
 
-A partition that has had few turns is taken to become faster: the more turns it has had, the less.
-It may add a point if no candidate so far needs no more memory and is as fast as that. So partitions
-with little memory are tuned too, and not only the fastest one (optimism in the face of uncertainty:
-Lai and Robbins 1985).
+A partition is assumed to become faster, by less the more turns it has had (`hope`). It may add a
+point unless a candidate so far is at least as fast as this assumption and needs no more memory. So
+partitions that need little memory are tuned too, and not only the fastest one (optimism in the face
+of uncertainty: Lai and Robbins 1985).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from liftpy.explore.search.trial import Trial
 
 OPTIMISM = 6.0
-"""A partition with one turn is taken to become this many times faster, and one time more."""
+"""The times of a partition with `n` turns are assumed to fall by a factor of 1 + OPTIMISM / n."""
 
 
 class Tried(Protocol):
@@ -41,7 +41,7 @@ def hope(time: float, turns: int) -> float:
 def hopeful(
     arms: Iterable[Arm], expected: Callable[[Arm], float], trials: Sequence[Trial]
 ) -> Arm | None:
-    """The partition with the fewest turns of those that may add a point; None if there is none."""
+    """Of the partitions that may add a point, the one with the fewest turns; None without any."""
     points = [(t.time_ns, t.peak) for t in trials if t.time_ns is not None and t.peak is not None]
     found: list[Arm] = []
     for arm in arms:

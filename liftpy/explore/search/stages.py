@@ -74,8 +74,8 @@ def by_stages(
 
     `prior` knows trials from before the campaign (`StageSearch.known`). Without them, the search
     begins with the best candidate of a forecast, and prefers the partitions that it expects to be
-    fast. With `for_front`, partitions that may add a point to the front of time and peak take turns
-    with these (`front.py`).
+    fast. With `for_front`, these take turns with partitions that may add a point to the front of
+    time and peak (`front.py`).
     """
 
     def run(

@@ -43,11 +43,11 @@ def subseed(seed: int, name: str) -> int:
 
 
 Cost: TypeAlias = "Callable[[Member], float]"
-"""From a skeleton to what orders it among others: the least comes first."""
+"""A cost by which skeletons are ordered: the least comes first."""
 
 
 def free(_: Member) -> float:
-    """A cost that prefers no skeleton."""
+    """The same cost for every skeleton."""
     return 0.0
 
 
@@ -154,7 +154,7 @@ class Member:
         return None if found is None else (self.skeleton, found)
 
     def preferred(self, preference: Preference, cost: Cost = free) -> Drawn | None:
-        """The point whose sizes come first in a preference; None if there is none."""
+        """The point whose sizes a preference puts first; None if there is none."""
         del cost  # of the only skeleton
         found = self.points.completed(preference)
         return None if found is None else (self.skeleton, found)

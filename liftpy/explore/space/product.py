@@ -196,9 +196,9 @@ class Product:
         return None if fixed is None else next(fixed.draws(Drawing(seed)), None)
 
     def preferred(self, preference: Preference, cost: Cost = free) -> Drawn | None:
-        """The candidate whose sizes come first in a preference; None if there is none.
+        """The candidate whose sizes a preference puts first; None if there is none.
 
-        Of each stage, it has the first skeleton of the least cost with such a point.
+        For each stage, it has the first skeleton of least cost among those with such a point.
         """
         for part in self.summands:
             each = [

@@ -65,7 +65,7 @@ SIZES = ((2, 2), (4, 2), (2, 3), (4, 3), (6, 3), (2, 4), (4, 4), (2, 5), (4, 5),
 
 ZERO = Literal(0.0, F32)
 ZEROS: dict[Type, Literal] = {F32: ZERO, I32: Literal(0, I32)}
-"""The numbers 0 of the types that results are computed in."""
+"""The number 0 in each type in which results are computed."""
 
 t, c, q, n, s = nats("t c q n s")
 
@@ -92,7 +92,7 @@ def operated(op: str, *args: Expr) -> Expr:
 
 
 def scaled(factor: Fraction, x: Expr) -> Expr:
-    """`factor * x`, with constants that the type represents exactly: other factors divide."""
+    """`factor * x`, with constants that the type represents exactly; otherwise a quotient."""
     number = float if x.type == F32 else int
     if factor == -1:
         return operated("neg", x)

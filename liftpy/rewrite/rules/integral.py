@@ -2,13 +2,13 @@
 
 The kernels are transformed by `s` times G, with the least `s` that makes it integral, so all
 numbers are integers and the products sum up to s times the result in each dimension. Transformed
-tiles, kernels and sums of `m` channels are computed in f32, which does not round them; the sums of
-all channels are added in i32. There the result is divided, which is exact if s times the result is
-an i32. The types of tiles and kernels bound all numbers, so these are conditions on sizes. From
-tiles of u8, 128 is subtracted, so that numbers are smaller; the results start from 128 times the
-sum of the kernel.
+tiles, kernels and sums of strips of channels are computed in f32, which does not round them; the
+sums of all strips are added in i32. There the result is divided, which is exact if s times the
+result is an i32. The types of tiles and kernels bound all numbers, so these are conditions on
+sizes. From tiles of u8, 128 is subtracted, so that numbers are smaller; the results start from 128
+times the sum of the kernel.
 
-If each channel has a kernel of its own, all numbers are those of f32.
+If each channel has a kernel of its own, there are no strips: only the division is in f32, too.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ TYPES = {f"{one}_{two}": (one, two) for one in (U8, I8) for two in (U8, I8)}
 SIZES = {"integral": ((2, 2), (2, 3)), "integral_line": ((2, 3),), "integral_each": ((2, 3),)}
 """The m and r of the rules, by the beginnings of their names.
 
-With two dimensions and another m, f32 does not compute a product of transformed numbers exactly.
+In two dimensions with another m, f32 does not represent a product of transformed numbers exactly.
 """
 
 
@@ -88,7 +88,7 @@ class Scaled:
 
 
 def middle(t: ScalarType) -> int:
-    """What is subtracted from a number of a type, so that its magnitude is as small as possible."""
+    """What is subtracted from numbers of a type to make their magnitudes as small as possible."""
     return (sum(integer_range(t)) + 1) // 2
 
 
@@ -99,17 +99,17 @@ def ends(t: ScalarType) -> tuple[int, int]:
 
 
 def magnitude(t: ScalarType) -> int:
-    """The sum of the magnitudes of the middle of a type, and of what a number differs from it."""
+    """The middle of a type plus the largest difference of one of its numbers from the middle."""
     return middle(t) + max(map(abs, ends(t)))
 
 
 def size(a: Matrix, dimensions: int) -> int:
-    """The largest sum of magnitudes in a row of a matrix, or of two matrices for two dimensions."""
+    """The largest sum of magnitudes in a row of a matrix, to the power of `dimensions`."""
     return int(max(sum(map(abs, row)) for row in a)) ** dimensions
 
 
 def converted(less: int = 0) -> Transform:
-    """`of_points` in f32, for points of another type, from which a number is subtracted."""
+    """`of_points` in f32 for points of another type; first, `less` is subtracted from each."""
 
     def number(x: Expr) -> Expr:
         own = operated("f32", x)
@@ -119,7 +119,7 @@ def converted(less: int = 0) -> Transform:
 
 
 def sum_of_strips(x: Expr, y: Expr) -> Expr:
-    """The sum of the products of two arrays: in f32 of each strip of `m` products, then in i32."""
+    """The sum of the products of two arrays: in f32 within strips of `m`, in i32 across them."""
 
     def strip(pair: Expr) -> Expr:
         return fold(
@@ -141,7 +141,7 @@ def law(name: str, left: Expr, right: Expr, *where: Constraint, tunes: tuple[str
     """A rule for arrays whose lengths satisfy conditions."""
     return Rule(
         name,
-        "correlation",
+        "correlation of integers",
         left,
         right,
         where=where,
@@ -227,7 +227,7 @@ def products(name: str, one: ScalarType, two: ScalarType, f: Scaled, dimensions:
 def in_dimensions(
     dimensions: int, step: Callable[[Expr, Expr], Expr]
 ) -> Callable[[Expr, Expr], Expr]:
-    """A step of a fold over an array with more dimensions, which takes a step for each number."""
+    """The step of a fold over the outer dimension of an array; it takes `step` for each number."""
     if not dimensions:
         return step
     inner = in_dimensions(dimensions - 1, step)

@@ -99,8 +99,8 @@ class TileSizes:
     maps over columns and over rows are cut into tiles (`block.CUTS`). If there is a `part`,
     reductions are cut into parts of that many elements, and groups of its own reduce each part
     (`strategies/parts.py`). Operands that are made from the `constants` alone are packed
-    (`strategies/packed.py`). With `broadcast`, a tile has the rows of one block, a chunk of which
-    the subgroups of the group hold in registers, and nothing is copied to local memory.
+    (`strategies/packed.py`). With `broadcast`, a tile has the rows of one block; the subgroups of
+    the group hold a chunk of these in registers, and nothing is copied to local memory.
     """
 
     tile: tuple[NatLike, NatLike]
@@ -334,7 +334,7 @@ def in_local(gap: NatLike, order: Order) -> Strategy:
 
 
 def spread() -> Strategy:
-    """Hold the first tile that the step of a reduction reads in subgroups, under a name.
+    """Hold in subgroups, under a name, the first tile that the step of a reduction reads.
 
     Each row `[chunk]` of the chunks `[blocks][chunk][size]` is divided among work-items.
     """

@@ -70,7 +70,7 @@ NAMED = ("inputs", "filters", "products")
 """The values between the steps."""
 
 STARTS = "starts"
-"""The value that sums of integers start from."""
+"""The name of the value that sums of integers start from."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`broadcast`: a work-group's rows are shared by broadcasts among the work-items of a subgroup."""
+"""`broadcast`: the work-items of a subgroup share the rows of their work-group by broadcasts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from liftpy.rewrite.strategies.families.form import Choices, Family
 from liftpy.rewrite.strategy import Failure
 
 MOST_ITEMS = 256
-"""The most work-items of a group."""
+"""The largest number of work-items in a group."""
 LONGEST = 128
-"""The longest chunk: the most work-items that subgroups of known devices have."""
+"""The longest chunk: the size of the largest subgroups of known devices."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Broadcast(Cooperative):
     """The tiles of `cooperative`, each with the rows of one block."""
 
     def choices(self) -> Iterator[Choices]:
-        """Those of `cooperative` without buffers, since nothing is copied to local memory."""
+        """Those of `cooperative` without `buffers`, since nothing is copied to local memory."""
         for words in super().choices():
             if dict(words)["buffers"] == "1":
                 yield tuple((name, word) for name, word in words if name != "buffers")
