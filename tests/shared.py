@@ -173,6 +173,10 @@ class Here:
     def _say(self, message: Any) -> None:
         self._said.append(pickle.dumps(message))
 
+    def renewed(self, ceiling: int) -> bool:
+        """Another campaign may take it over."""
+        return True
+
     def kill(self) -> str:
         """Gives the device memory back."""
         self._serving.close()

@@ -41,7 +41,7 @@ from liftpy.explore.measure.messages import Setup
 from liftpy.explore.measure.outcome import Outcome
 from liftpy.explore.measure.pool import LocalPool
 from liftpy.explore.measure.process import IdleProcesses
-from liftpy.explore.one_candidate import exact_candidate
+from liftpy.explore.one_candidate import candidate_in_space
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.given_points import (
     bank_asked,
@@ -146,8 +146,9 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
     `times` are files of other campaigns on this device: their times of stages that this program
     also contains determine what is tried first (`borrowed.py`).
 
-    `first` has the complete settings of the candidate to measure first, in place of the plainest
-    one. It applies only to a new campaign without conditions; a resumed one keeps its own.
+    `first` are the complete settings of the candidate of the space to measure first, in place of
+    the plainest one. It is an argument of a new campaign without conditions; a resumed one has its
+    own.
 
     `spaces` has the spaces that earlier calls of this process derived, and gets that of this call:
     a call that resumes a campaign with the same `spaces` does not derive its space again. `idle`
@@ -221,7 +222,8 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             "board": None if board is None else board.address,
         }
         call = Call(command_line(), limits, environment(site.limits), started)
-        restricted = repr((begins, families, memory_limit, max_error, where, fixed, sampler))
+        named = sorted(begins.items()) if isinstance(begins, dict) else begins
+        restricted = repr((named, families, memory_limit, max_error, where, fixed, sampler))
         forms = Forms(
             begins is not None and families is None and not (where or fixed),
             lambda: replace(
@@ -258,7 +260,12 @@ def explore(  # noqa: PLR0913, PLR0915  one argument per setting, and all steps 
             if isinstance(begins, dict):
                 space = nothing
                 with deadline.phase(DERIVING):
-                    beginning = exact_candidate(program, site.limits, begins)
+                    beginning = candidate_in_space(program, site.limits, begins, memory_limit, bank)
+                if beginning is None:
+                    raise ArgumentRefused(
+                        f"the space of {program.name} has no candidate with the settings of "
+                        f"`first`: {begins}\n  give the assignment of one of its candidates"
+                    )
             else:
                 space = forms.beginning
                 with deadline.phase(DERIVING):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from liftpy.constraints.device import Device
 from liftpy.constraints.draw import nearest_first
@@ -12,9 +12,10 @@ from liftpy.explore.space.given_points import bank_in
 from liftpy.explore.space.member import Drawn, Member
 from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Settings
-from liftpy.explore.space.units import families_for, families_in, units_settled
+from liftpy.explore.space.units import families_for, families_in, images_suit, units_settled
 from liftpy.explore.spaces import space_of
 from liftpy.ir.program import Program
+from liftpy.rewrite.bank import USUAL, Bank
 from liftpy.rewrite.forms import in_turn
 from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.stages import WINOGRAD
@@ -65,7 +66,27 @@ def first_with(
     program: Program, device: Device, settings: Settings, memory_limit: int | None = None
 ) -> Candidate | None:
     """The first candidate with these settings; None if there is none."""
-    for unit in units_with(program, device, settings, memory_limit):
+    return agreeing(program, settings, units_with(program, device, settings, memory_limit))
+
+
+def candidate_in_space(
+    program: Program,
+    device: Device,
+    settings: Settings,
+    memory_limit: int | None = None,
+    bank: Bank = USUAL,
+) -> Candidate | None:
+    """The candidate with exactly these settings, if the space without conditions contains it."""
+    units = units_in_space(program, device, settings, memory_limit, bank)
+    found = agreeing(program, settings, units)
+    return found if found is not None and found.assignment == {**settings} else None
+
+
+def agreeing(
+    program: Program, settings: Settings, units: Iterable[Member | Product]
+) -> Candidate | None:
+    """The first candidate of some units with these settings; None if there is none."""
+    for unit in units:
         part = unit.fitting(settings)
         found = None if part is None else part.first(settings, 0)
         if found is not None:
@@ -83,7 +104,7 @@ def nearest_candidate(
     """
     words = {name: str(word) for name, word in settings.items() if not isinstance(word, int)}
     near = nearest_first({n: value for n, value in settings.items() if isinstance(value, int)})
-    for unit in units_with(program, device, {**words}, memory_limit):
+    for unit in units_in_space(program, device, {**words}, memory_limit):
         part = unit.fitting(words)
         found = None if part is None else part.preferred(near)
         if found is not None:
@@ -91,7 +112,7 @@ def nearest_candidate(
     families = {n: word for n, word in words.items() if n.rpartition(".")[2] == FAMILY}
     alike = [
         (distance(found[0].words, words), found)
-        for unit in units_with(program, device, {**families}, memory_limit)
+        for unit in units_in_space(program, device, {**families}, memory_limit)
         if (part := unit.fitting(families)) is not None
         and (found := part.preferred(near, lambda m: distance(m.words, words))) is not None
     ]
@@ -109,10 +130,33 @@ def made(program: Program, drawn: Drawn) -> Candidate:
 def units_with(
     program: Program, device: Device, settings: Settings, memory_limit: int | None
 ) -> Iterator[Member | Product]:
-    """The units of a program whose choices agree with some settings, each derived on demand."""
+    """The units of a program whose choices agree with settings, each derived when it is reached.
+
+    Settings may name families and images that do not suit the device.
+    """
     family = settings.get(FAMILY)
     named = families_for(device, families_in(settings))
     families = [str(family)] if family in FAMILIES else named  # others do not fit
-    tiles = frozenset({str(settings[WINOGRAD])}) if WINOGRAD in settings else None
-    forms = in_turn(program, bank_in(settings), tiles)
+    forms = in_turn(program, bank_in(settings), tiles_in(settings))
     return units_settled(device, forms, settings, families, memory_limit)
+
+
+def units_in_space(
+    program: Program,
+    device: Device,
+    settings: Settings,
+    memory_limit: int | None,
+    bank: Bank = USUAL,
+) -> Iterator[Member | Product]:
+    """Those units of `units_with` that the space has without conditions."""
+    suited = families_for(device)
+    if not {*families_in(settings)} & {*FAMILIES} <= {*suited}:
+        return iter(())
+    forms = in_turn(program, bank, tiles_in(settings))
+    images = images_suit(device, {})
+    return units_settled(device, forms, settings, suited, memory_limit, images=images)
+
+
+def tiles_in(settings: Settings) -> frozenset[str] | None:
+    """The shape of tiles that settings name, if they do."""
+    return frozenset({str(settings[WINOGRAD])}) if WINOGRAD in settings else None

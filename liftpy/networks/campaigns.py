@@ -54,7 +54,7 @@ NAME_MOST = 48
 WIDE = 512
 """An alignment in bytes that suffices on nearly all devices, since the device may be absent."""
 
-CONDITIONS = ("families", "where", "fixed", "max_error")
+CONDITIONS = ("families", "where", "fixed", "max_error", "winograd_points")
 """Settings with which a campaign begins with its own first candidate."""
 
 UNFINISHED = ("running", "pending")
@@ -332,17 +332,18 @@ class Exploring:
         """Continues the campaign of one program."""
         before = self.now[choice.index]
         total = sum(e.best * e.work.count for e in self.now if e.best is not None)
+        first = self.first(before)
+        if not (first or before.tried):  # nothing is like it
+            choice = NextOperation(choice.index, target(0, self.samples))
         turn = Turn(before.work, choice, total, len(self.works))
         self.told(turn)
         finished, reason = False, ""
         limit = self.limit(choice)
-        first = self.first(before)
-        samples = choice.samples if first or before.tried else target(0, self.samples)
         with self.view(turn) as view:
             try:
                 campaign = explore(
                     before.work.program,
-                    samples,
+                    choice.samples,
                     db=before.work.path,
                     time_limit=limit,
                     again=self.again and choice.samples == self.samples,

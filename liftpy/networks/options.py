@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from liftpy.constraints.device import Device
-from liftpy.errors import StoreRefused
+from liftpy.errors import LiftError, StoreRefused
 from liftpy.explore.campaign.reading import CampaignReader
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.candidate import Candidate, program_text
@@ -144,7 +144,10 @@ class Measured:
         """The candidate that is most like the best one of a similar program, if there is one."""
         if program not in self._similar:
             found = similar_candidate(program, self._others, self._device)
-            self._similar[program] = [] if found is None else [unmeasured(found)]
+            try:
+                self._similar[program] = [] if found is None else [unmeasured(found)]
+            except LiftError:  # a campaign would have found that it is refused
+                self._similar[program] = []
         return self._similar[program]
 
 

@@ -93,7 +93,7 @@ class IntegralReader(PolynomialReader):
         return Number(found.plus(Polynomial.constant(middle(t))), t)
 
     def literal(self, value: float, t: Type) -> Value:
-        if t not in {I32, F32} or value != int(value) or abs(value) > LARGEST_EXACT:
+        if t not in {I32, F32} or not abs(value) <= LARGEST_EXACT or value != int(value):
             polynomial = super().literal(value, t)  # a fraction that f32 has
         else:
             polynomial = Polynomial.constant(int(value))
@@ -107,7 +107,10 @@ class IntegralReader(PolynomialReader):
             raise Open(AGREE, f"`{op}` of {', '.join(map(str, types))} is not read")
         (t,) = types
         if op == "/" and t == I32:
-            self.results[args[0].polynomial, I32] = None
+            for number in args:  # neither of them wraps around
+                self.results[number.polynomial, I32] = None
+        elif op == "/":
+            raise Open(AGREE, "OpenCL permits a division of f32 that is not rounded correctly")
         read: Polynomial = super().operate(op, tuple(a.polynomial for a in args))
         return self.result(Number(read, t))
 

@@ -892,6 +892,9 @@ CASES |= {
     "times_for_a_modelled_campaign": lambda folder: lp.explore(
         PROGRAM, 1, db=folder / "b.db", times=[folder / "a.db"], modelled=True
     ),
+    "first_outside_of_the_space": lambda folder: lp.explore(
+        PROGRAM, 1, db=folder / "b.db", first={"family": "plain", "map": "odd"}
+    ),
     "first_with_conditions": lambda folder: lp.explore(
         PROGRAM, 1, db=folder / "b.db", families=["plain"], first={"family": "plain"}
     ),

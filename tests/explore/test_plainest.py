@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import liftpy as lp
-from liftpy.errors import UnknownName
+from liftpy.errors import ArgumentRefused
 from liftpy.explore import exploring
 from liftpy.explore import search as searches
 from liftpy.explore.campaign.identity import identity_of
@@ -178,6 +178,15 @@ def test_a_campaign_that_began_with_a_given_candidate_can_be_exhausted(device, t
     assert len(done.rows) == space.count()
 
 
-def test_settings_that_no_candidate_has_are_refused(device, tmp_path):
-    with pytest.raises(UnknownName):
-        lp.explore(ROWS, 1, 1, tmp_path / "a.db", device, first={"family": PLAIN, "map": "odd"})
+def test_settings_that_no_candidate_of_the_space_has_are_refused(device, tmp_path):
+    """Such as those of a family that does not suit the device, or of a larger memory."""
+    product = lp.workload("matmul/16x16x16")
+    cooperative = next(space_of(product, device, families=["cooperative"]).draws(0)).assignment
+    plain = next(space_of(ROWS, device).draws(0)).assignment
+    for program, given, limits in [
+        (ROWS, {"family": PLAIN, "map": "odd"}, {}),
+        (product, cooperative, {}),
+        (ROWS, plain, {"memory_limit": 10}),
+    ]:
+        with pytest.raises(ArgumentRefused, match="no candidate with the settings of `first`"):
+            lp.explore(program, 1, 1, tmp_path / "a.db", device, first=given, **limits)

@@ -17,7 +17,7 @@ from liftpy.errors import InternalError, WorkerRefused
 from liftpy.explore.measure import process
 from liftpy.explore.measure.inputs import Inputs
 from liftpy.explore.measure.measurer import BENCH
-from liftpy.explore.measure.messages import Measure, Ready, Setup
+from liftpy.explore.measure.messages import Measure, Ready, Setup, Unfit
 from liftpy.explore.measure.outcome import Crashed, Defect, TimedOut
 from liftpy.explore.measure.process import STARTS, IdleProcesses, Worker
 from liftpy.explore.measure.serving import first_to_go
@@ -297,6 +297,69 @@ def test_a_process_that_waits_is_left_to_the_next_campaign(tmp_path):
     until(lambda: not psutil.pid_exists(left))
 
 
+ONCE = f"""
+import os, pickle, sys
+from multiprocessing.connection import Connection
+READY = {pickle.dumps(Ready())!r}
+UNFIT = {pickle.dumps(Unfit("no"))!r}
+c = Connection(int(sys.argv[1]))
+campaigns = 0
+while True:
+    told = c.recv_bytes()
+    campaigns += b"Setup" in told
+    if campaigns == 2 and HOW == "unfit":
+        c.send_bytes(UNFIT)
+    elif campaigns == 2:
+        raise ValueError("a device that does not give its memory back")
+    c.send_bytes(READY if b"Setup" in told else pickle.dumps(os.getpid()))
+"""
+
+
+@pytest.mark.parametrize("how", ["unfit", "dies"])
+def test_one_that_fails_for_the_next_campaign_is_replaced(how, tmp_path):
+    file = tmp_path / "worker.py"
+    file.write_text(f"HOW = {how!r}\n{ONCE}")
+    command = [sys.executable, str(file)]
+    with IdleProcesses() as idle:
+        first = Worker("measures candidates", BENCH, SETUP, command, idle=idle)
+        own = ask(first)
+        first.leave()
+        next_one = Worker("measures candidates", BENCH, SETUP, command, idle=idle)
+        assert ask(next_one) != own
+        next_one.kill()
+
+
+PRINTS = f"""
+import pickle, sys
+from multiprocessing.connection import Connection
+READY = {pickle.dumps(Ready())!r}
+c = Connection(int(sys.argv[1]))
+campaigns = 0
+while True:
+    told = c.recv_bytes()
+    campaigns += b"Setup" in told
+    if b"Setup" in told:
+        c.send_bytes(READY)
+    elif campaigns == 1:
+        print("Traceback (most recent call last):", flush=True)
+        c.send_bytes(pickle.dumps("handled"))
+    else:
+        sys.exit(3)
+"""
+
+
+def test_what_it_printed_for_an_earlier_campaign_does_not_count(tmp_path):
+    file = tmp_path / "worker.py"
+    file.write_text(PRINTS)
+    command = [sys.executable, str(file)]
+    with IdleProcesses() as idle:
+        first = Worker("measures candidates", BENCH, SETUP, command, idle=idle)
+        assert ask(first) == "handled"
+        first.leave()
+        next_one = Worker("measures candidates", BENCH, SETUP, command, idle=idle)
+        assert isinstance(ask(next_one), Crashed)
+
+
 def test_one_that_has_not_answered_is_not_left(misbehaving):
     worker = misbehaving("greet(); time.sleep(600)")
     with IdleProcesses() as idle:
@@ -304,7 +367,7 @@ def test_one_that_has_not_answered_is_not_left(misbehaving):
         process = worker.begin()
         worker.leave()
         assert not process.alive
-        assert idle.take(worker.command) is None
+        assert idle.take(worker.command, 1 << 40) is None
 
 
 def test_a_device_that_is_gone_is_said():

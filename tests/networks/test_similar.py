@@ -87,6 +87,13 @@ def test_a_choice_that_the_program_does_not_have_is_left_out(device):
     assert {name for name, _ in differing} == {"tail"}
 
 
+def test_a_family_that_does_not_suit_the_device_is_left_out(device):
+    """A campaign in the same folder may have had conditions."""
+    program = product(16, 16, 16)
+    given = next(space_of(program, device, families=["cooperative"]).draws(0)).assignment
+    assert nearest_candidate(program, device, given) is None
+
+
 def test_without_such_a_family_there_is_none(device):
     settings = {"family": "scan_in_place"}
     assert nearest_candidate(product(4, 4, 4), device, settings) is None

@@ -46,6 +46,9 @@ LOG_LINES = 12
 SHARE = 0.9
 """The part of the memory available when a worker starts that it may hold by default."""
 
+LEFT_OVER = 0.2
+"""The part of this that a process may hold when another campaign takes it over."""
+
 LOOK = 0.05
 """Seconds between two checks of how much memory a worker holds."""
 
@@ -68,14 +71,14 @@ class IdleProcesses:
     def __init__(self) -> None:
         self._idle: dict[tuple[str, ...], list[Process]] = {}
 
-    def take(self, command: Sequence[str]) -> Process | None:
-        """A process with this command that is alive, if there is one."""
+    def take(self, command: Sequence[str], ceiling: int) -> Process | None:
+        """A process with this command that is alive and small enough, if there is one."""
         waiting = self._idle.get((*command,), [])
         while waiting:
             process = waiting.pop()
-            if process.alive:
+            if process.alive and process.renewed(ceiling):
                 return process
-            process.kill()
+            killed(process, "waited for a campaign")
         return None
 
     def put(self, command: Sequence[str], process: Process) -> None:
@@ -88,7 +91,7 @@ class IdleProcesses:
     def __exit__(self, *_: object) -> None:
         for waiting in self._idle.values():
             while waiting:
-                waiting.pop().kill()
+                killed(waiting.pop(), "waited for a campaign")
 
 
 class Worker:
@@ -121,6 +124,7 @@ class Worker:
         self.started = 0
         self._process: Process | None = None
         self._ready = False
+        self._reused = False  # whether the process has served another campaign
         self.turn = threading.RLock()
         """Held by the thread whose request is in progress; `ask` waits for it."""
 
@@ -131,11 +135,8 @@ class Worker:
         """
         process, self._process = self._process, None
         self._ready = False
-        if process is not None and (why := process.kill()):
-            _say(
-                f"the process that {self.does} {why}. Another one replaces it; until it ends, it "
-                "may hold memory and the device, and disturb times"
-            )
+        if process is not None:
+            killed(process, self.does)
 
     def leave(self) -> None:
         """Leaves the process to the next campaign if it waits for requests, or kills it."""
@@ -158,10 +159,10 @@ class Worker:
         if process is not None and process.alive:
             return process
         self.kill()
-        process = None if self.idle is None else self.idle.take(self.command)
-        if process is None:
-            process = Process(self.command, self.ceiling or int(SHARE * available()))
-        self._process = process
+        ceiling = self.ceiling or int(SHARE * available())
+        process = None if self.idle is None else self.idle.take(self.command, ceiling)
+        self._reused = process is not None
+        process = self._process = process or Process(self.command, ceiling)
         self.started += 1
         process.send(self.setup)
         return process
@@ -180,20 +181,23 @@ class Worker:
         if self._ready:
             return process
         while True:
+            reused = self._reused  # if it fails, an earlier campaign may be the cause
             try:
                 answer = process.receive(min(START_LIMIT, self.deadline.left))
-                break
+                if not (reused and isinstance(answer, Unfit)):
+                    break
+                self.kill()
             except Lost as lost:
                 self.kill()
                 self.deadline.refuse_if_over(f"the process that {self.does} was starting")
-                if TRACEBACK in str(lost):
+                if TRACEBACK in str(lost) and not reused:
                     raise InternalError(f"the process that {self.does}: {lost}") from lost
-                if tries == STARTS or isinstance(lost, TooSlow | TooLarge):
+                if tries == STARTS or (isinstance(lost, TooSlow | TooLarge) and not reused):
                     raise WorkerRefused(
                         f"the process that {self.does} cannot be started "
                         f"({plural(tries, 'attempt')}): {lost}"
                     ) from lost
-            process, tries = self._begin(), tries + 1
+            process, tries = self._begin(), tries + (not reused)
         if isinstance(answer, Unfit):
             self.kill()
             raise WorkerRefused(answer.message)
@@ -265,6 +269,15 @@ def unreadable(error: Exception) -> str:
     return f"its answer cannot be read: {type(error).__name__}: {error}"
 
 
+def killed(process: Process, does: str) -> None:
+    """Kills a process; a warning in the log if the system does not end it."""
+    if why := process.kill():
+        _say(
+            f"the process that {does} {why}. Another one replaces it; until it ends, it may hold "
+            "memory and the device, and disturb times"
+        )
+
+
 class Process:
     """A process, the socket to it, and the file with its output.
 
@@ -274,6 +287,7 @@ class Process:
 
     def __init__(self, command: Sequence[str], ceiling: int) -> None:
         self._ceiling = ceiling
+        self._printed = 0  # the bytes of its output that belong to earlier campaigns
         self._patience = END_LIMIT  # seconds to wait for its end after it was killed
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         ours, theirs = socket.socketpair()
@@ -301,6 +315,15 @@ class Process:
     def alive(self) -> bool:
         """Whether it is running."""
         return self._process.poll() is None
+
+    def renewed(self, ceiling: int) -> bool:
+        """Prepares it for another campaign; False if it holds a large part of what it may hold."""
+        self._ceiling = ceiling
+        self._printed = os.fstat(self._log.fileno()).st_size
+        try:
+            return psutil.Process(self._process.pid).memory_info().rss < LEFT_OVER * ceiling
+        except psutil.NoSuchProcess:
+            return False
 
     def send(self, message: Any) -> None:
         """Queues a message; if it cannot be delivered, `receive` raises Lost."""
@@ -401,7 +424,7 @@ class Process:
         if code is None:
             code = self._killed()
         how = f"the process {_died(code)}"
-        self._log.seek(0)
+        self._log.seek(self._printed)
         printed = self._log.read().decode(errors="replace").strip()
         lines = printed.splitlines()
         if not lines:

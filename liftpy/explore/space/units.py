@@ -86,8 +86,10 @@ def units_settled(
     settings: Mapping[str, Any],
     families: Sequence[str],
     memory_limit: int | None = None,
+    *,
+    images: bool | None = None,
 ) -> Iterator[Member | Product]:
-    """The units of those partitions whose words agree with the settings.
+    """The units of those partitions whose words agree with the settings; `images` as in `units_of`.
 
     If the settings name a family for each stage of a partition, only these families lower it.
     """
@@ -99,6 +101,7 @@ def units_settled(
             families=named or families,
             memory_limit=memory_limit,
             settings=settings,
+            images=images,
         )
 
 

@@ -8,7 +8,8 @@ result is an i32. The types of tiles and kernels bound all numbers, so these are
 sizes. From tiles of u8, 128 is subtracted, so that numbers are smaller; the results start from 128
 times the sum of the kernel.
 
-If each channel has a kernel of its own, there are no strips: only the division is in f32, too.
+If each channel has a kernel of its own, there are no strips, and the results are
+multiplied by the inverse of the factor in f32.
 """
 
 from __future__ import annotations
