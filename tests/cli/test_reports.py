@@ -15,7 +15,7 @@ from rich.console import Console
 
 from liftpy.cli.progress import CampaignView
 from liftpy.constraints.device import DEFAULT_DEVICE
-from liftpy.explore import exploring
+from liftpy.explore import spaces
 from liftpy.explore.campaign.campaign import Campaign
 from liftpy.explore.campaign.run import Progress, Standing
 from liftpy.explore.campaign.seals import seal
@@ -139,7 +139,7 @@ def test_a_live_view_says_how_far_it_is(colour):
 
 def test_a_search_is_tried_on_what_is_stored(liftpy, db, monkeypatch):
     """No device is asked for, nothing is measured, and only stored candidates are drawn."""
-    monkeypatch.setattr(exploring, "find_device", None)
+    monkeypatch.setattr(spaces, "find_device", None)
     rows = {row.id: row for row in Campaign.read(Path(db)).rows}
     command = ("explore", "tiny.lift", "--family", "plain", "--family", "direct", "--replay", db)
     for search in SEARCHES:

@@ -99,10 +99,12 @@ def example(family: str, name: str = "four channels") -> list[tuple[Skeleton, di
         "local": {"theta": 3},
         "staged": {"theta": 4, "rho": 1, "kappa": 2, "sigma": 2, "omega": 12, "v": 2},
         "cooperative": {"tile0": 9, "tile1": 4, "sigma": 3, "kappa": 2, "chunk": 6, "part": 12},
+        "broadcast": {"group": 4, "sigma": 9, "kappa": 2, "chunk": 3, "part": 12, "v": 1},
         "sliced": {"kappa": 4, "sigma": 3, "v": 2, "chunk": 2, "turns": 1},
     }
     if name == "matmul":
         sizes["cooperative"] = {"tile0": 7, "tile1": 6, "sigma": 1, "kappa": 3, "chunk": 11}
+        sizes["broadcast"] |= {"group": 3, "sigma": 7, "chunk": 1, "part": 1}
         sizes["direct"] = {"kappa": 6, "sigma": 7, "v": 2}
         sizes["sliced"] = {"kappa": 3, "sigma": 1, "v": 1, "chunk": 11, "turns": 1}
     sizes["cooperative"] |= {"v": 1, "gap": 1}

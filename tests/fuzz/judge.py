@@ -67,7 +67,7 @@ Partitions: TypeAlias = Callable[[Program], Iterable[Partition]]
 BATCH = 64  # programs that are built together
 LONGEST = 100_000  # characters of code that are given to a driver
 NEAR = 4  # times the statements of a kernel are the most that its bound may be, and
-FEW = 16  # more: of a view that reads one place, what would choose another is not emitted
+FEW = 32  # more: of a view that reads one place, what would choose others (for a lane) is left out
 CHUNK = 250  # programs that are judged in one process
 REWRITTEN = tuple(
     n for n in RULES if n in CORRELATIONS or RULES[n].family not in {"lowering", "memory"}
