@@ -263,6 +263,13 @@ def test_a_process_that_the_system_does_not_end_is_left_behind_and_said(
     until(lambda: process.returncode == -signal.SIGKILL)
 
 
+def running(script, folder):
+    """The command of a worker that runs a script."""
+    file = folder / "worker.py"
+    file.write_text(script)
+    return [sys.executable, str(file)]
+
+
 COUNTS = f"""
 import os, pickle, sys
 from multiprocessing.connection import Connection
@@ -275,9 +282,7 @@ while True:
 
 
 def test_a_process_that_waits_is_left_to_the_next_campaign(tmp_path):
-    file = tmp_path / "worker.py"
-    file.write_text(COUNTS)
-    command = [sys.executable, str(file)]
+    command = running(COUNTS, tmp_path)
     with IdleProcesses() as idle:
         first = Worker("measures candidates", BENCH, SETUP, command, idle=idle)
         own = ask(first)
@@ -317,9 +322,7 @@ while True:
 
 @pytest.mark.parametrize("how", ["unfit", "dies"])
 def test_one_that_fails_for_the_next_campaign_is_replaced(how, tmp_path):
-    file = tmp_path / "worker.py"
-    file.write_text(f"HOW = {how!r}\n{ONCE}")
-    command = [sys.executable, str(file)]
+    command = running(f"HOW = {how!r}\n{ONCE}", tmp_path)
     with IdleProcesses() as idle:
         first = Worker("measures candidates", BENCH, SETUP, command, idle=idle)
         own = ask(first)
@@ -349,9 +352,7 @@ while True:
 
 
 def test_what_it_printed_for_an_earlier_campaign_does_not_count(tmp_path):
-    file = tmp_path / "worker.py"
-    file.write_text(PRINTS)
-    command = [sys.executable, str(file)]
+    command = running(PRINTS, tmp_path)
     with IdleProcesses() as idle:
         first = Worker("measures candidates", BENCH, SETUP, command, idle=idle)
         assert ask(first) == "handled"
