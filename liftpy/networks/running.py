@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import RLock
 from time import perf_counter_ns
 from typing import Any, cast
@@ -32,6 +33,7 @@ from liftpy.opencl.arguments import DTYPES
 from liftpy.opencl.clock import Clock
 from liftpy.opencl.foreign import on_host
 from liftpy.opencl.kernel import Module
+from liftpy.opencl.launching import Span
 from liftpy.opencl.resident import Armed, Place, Resident
 from liftpy.opencl.session import Session
 
@@ -54,6 +56,41 @@ class Times:
     def kernels(self) -> Mapping[str, Sequence[int]]:
         """The duration of each kernel by operation."""
         return {name: [end - start for start, end in own] for name, own in self.spans.items()}
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Operations that are queued together, and those that the host computes after them."""
+
+    calls: list[OperationLaunches] = field(default_factory=list[OperationLaunches])
+    parts: list[Armed] = field(default_factory=list[Armed])
+    hosted: list[OperationLaunches] = field(default_factory=list[OperationLaunches])
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run of a network: what was launched, with the spans and the host's time, and hosted times.
+
+    The spans are read from the events when somebody asks: of short kernels, that takes as long as
+    the launches.
+    """
+
+    clock: Clock
+    launched: list[tuple[Sequence[OperationLaunches], Callable[[], list[list[Span]]], int]] = field(
+        default_factory=list[Any]
+    )
+    hosted: dict[str, int] = field(default_factory=dict[str, int])
+
+    @cached_property
+    def times(self) -> Times:
+        """The times of the run."""
+        spans = {
+            call.operation.name: own
+            for calls, told, _ in self.launched
+            for call, own in zip(calls, told(), strict=True)
+        }
+        host_ns = sum(taken for _, _, taken in self.launched) + sum(self.hosted.values())
+        return Times(spans, host_ns, self.clock, self.hosted)
 
 
 @dataclass(frozen=True)
@@ -86,7 +123,6 @@ class Runner:
             check_programs(graph)
         self.graph = graph
         self.layout = layout
-        self.times = Times({}, 0)
         self._turn = RLock()  # the arena has the tensors of one run
         self._reference = reference
         self._session = Session(device)
@@ -96,6 +132,9 @@ class Runner:
         self._steps = schedule.prepare
         self._prepare()
         self._parts = [(call, self._armed(call)) for call in schedule.calls]
+        self._together = _groups_of(self._parts, apart=False)
+        self._apart = _groups_of(self._parts, apart=True)
+        self._last = _Run(self._session.opened.clock)
         shared = sharing(graph, layout.alignment)
         self._readers = {
             name: [*_readers_of(members, self._parts)]
@@ -107,6 +146,11 @@ class Runner:
     def constant_bytes(self) -> int:
         """The bytes of device memory that constants take, packed ones included."""
         return self._device.bytes - self.layout.bytes
+
+    @property
+    def times(self) -> Times:
+        """The times of the last run."""
+        return self._last.times
 
     @property
     def queue(self) -> Any:
@@ -143,22 +187,17 @@ class Runner:
 
     def _launched(self, host: dict[str, Any], *, poison: bool, on_device: bool) -> dict[str, Any]:
         """The outputs, after everything has run."""
-        spans: dict[str, Sequence[tuple[int, int]]] = {}
-        hosted: dict[str, int] = {}
-        taken = 0
-        for group in self._groups(apart=poison):
-            armed = [(call, part) for call, part in group if part is not None]
+        found = _Run(self._session.opened.clock)
+        for group in self._apart if poison else self._together:
             if poison:
-                for call, _ in armed:
+                for call in group.calls:
                     self._spoil(call)
-            found, host_ns = self._device.launch([part for _, part in armed])
-            spans |= {call.operation.name: own for (call, _), own in zip(armed, found, strict=True)}
-            taken += host_ns
-            for call in (call for call, part in group if part is None):
+            found.launched.append((group.calls, *self._device.launch(group.parts)))
+            for call in group.hosted:
                 start = perf_counter_ns()
                 self._on_host(call.operation, host)
-                hosted[call.operation.name] = perf_counter_ns() - start
-        self.times = Times(spans, taken + sum(hosted.values()), self._session.opened.clock, hosted)
+                found.hosted[call.operation.name] = perf_counter_ns() - start
+        self._last = found
         result = self._on_device if on_device else self._result
         return {name: result(name, host) for name in self.graph.outputs}
 
@@ -217,15 +256,6 @@ class Runner:
         return self._device.armed(call.module, "run", call.places)
 
     # --- a run ------------------------------------------------------------------------------------
-
-    def _groups(self, *, apart: bool) -> list[list[tuple[OperationLaunches, Armed | None]]]:
-        """Operations that are queued together: a group ends with one that the host computes."""
-        groups: list[list[tuple[OperationLaunches, Armed | None]]] = [[]]
-        for call, part in self._parts:
-            groups[-1].append((call, part))
-            if part is None or apart:
-                groups.append([])
-        return [group for group in groups if group]
 
     def _spoil(self, call: OperationLaunches) -> None:
         """Fills the results and the scratch of an operation with NaN."""
@@ -306,6 +336,22 @@ class Runner:
             return self._device.uploaded(name, self._result(name, host))
         tensor = self.graph.tensors[name]
         return self._device.array_of(self._tensors[name], tensor.shape, DTYPES[tensor.type.name])
+
+
+def _groups_of(
+    parts: Sequence[tuple[OperationLaunches, Armed | None]], *, apart: bool
+) -> list[_Group]:
+    """The operations in groups: one ends with an operation of the host, or, `apart`, with any."""
+    groups: list[_Group] = []
+    for call, part in parts:
+        if not groups or apart or groups[-1].hosted:
+            groups.append(_Group())
+        if part is None:
+            groups[-1].hosted.append(call)
+        else:
+            groups[-1].calls.append(call)
+            groups[-1].parts.append(part)
+    return groups
 
 
 def _readers_of(

@@ -6,8 +6,9 @@ writes, another reads where it is. Nothing is copied between launches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from liftpy.opencl.foreign import in_device_memory
 from liftpy.opencl.images import image_of
 from liftpy.opencl.kernel import Launch, Module, Phase
 from liftpy.opencl.launching import Armed as ArmedKernel
-from liftpy.opencl.launching import failed, launched
+from liftpy.opencl.launching import Span, failed, launched
 from liftpy.opencl.session import Session
 
 UNWRITTEN = np.array(0xFF, np.uint8)
@@ -248,10 +249,10 @@ class Resident:
         kernels = tuple((made[x], x.global_size, x.local_size) for x in launches)
         return Armed(module, launches, kernels, images)
 
-    def launch(self, parts: Sequence[Armed]) -> tuple[list[list[tuple[int, int]]], int]:
-        """Runs all launches to the end: the start and end of each by part, and the host's time.
+    def launch(self, parts: Sequence[Armed]) -> tuple[Callable[[], list[list[Span]]], int]:
+        """Runs all launches to the end: a function that reads their spans, and the host's time.
 
-        All are in nanoseconds.
+        The spans are those of each part. The time is in nanoseconds.
 
         DeviceRefused for the launch that failed, or for work that was queued before.
         """
@@ -264,8 +265,7 @@ class Resident:
             spans, taken = launched(self._session.opened, flat, events)
         except cl.Error as error:
             raise self._refused(parts, events, error) from error
-        times = iter(spans)
-        return [[next(times) for _ in part.kernels] for part in parts], taken
+        return partial(_by_part, parts, spans), taken
 
     def check(self, parts: Sequence[Armed], times: Sequence[Sequence[int]], host_ns: int) -> None:
         """Refuse impossible times from `launch`, with ClockRefused."""
@@ -281,3 +281,9 @@ class Resident:
         number, error = own or (min(len(events), len(launches) - 1), error)
         module, launch = launches[number]
         return refused(self.device, f"{spell(launch)} of {module.name}", error)
+
+
+def _by_part(parts: Sequence[Armed], spans: Callable[[], list[Span]]) -> list[list[Span]]:
+    """The spans of launches, for each part."""
+    each = iter(spans())
+    return [[next(each) for _ in part.kernels] for part in parts]
