@@ -56,8 +56,8 @@ def exact_candidate(
 ) -> Candidate:
     """The same as `exactly(assignment)` of `space_of`, with less work if it is complete."""
     program = closed(with_storage(program, storage or {}), sizes)
-    found = first_with(program, device, assignment)
-    if found is not None and found.assignment == {**assignment}:
+    found = exactly(program, assignment, units_with(program, device, assignment, None))
+    if found is not None:
         return found
     return space_of(program, device, settings=assignment).exactly(assignment)
 
@@ -77,9 +77,23 @@ def candidate_in_space(
     bank: Bank = USUAL,
 ) -> Candidate | None:
     """The candidate with exactly these settings, if the space without conditions contains it."""
-    units = units_in_space(program, device, settings, memory_limit, bank)
-    found = agreeing(program, settings, units)
-    return found if found is not None and found.assignment == {**settings} else None
+    return exactly(program, settings, units_in_space(program, device, settings, memory_limit, bank))
+
+
+def exactly(
+    program: Program, settings: Settings, units: Iterable[Member | Product]
+) -> Candidate | None:
+    """The candidate of some units with exactly these settings; None if there is none.
+
+    Others with the same settings have more: a choice that this one's skeleton does not have.
+    """
+    for unit in units:
+        part = unit.fitting(settings)
+        whole = None if part is None else part.exactly({*settings})
+        found = None if whole is None else whole.first(settings, 0)
+        if found is not None and (candidate := made(program, found)).assignment == {**settings}:
+            return candidate
+    return None
 
 
 def agreeing(

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.errors import ConstraintRefused, UnknownName
 from liftpy.explore import one_candidate
-from liftpy.explore.one_candidate import candidate_of, exact_candidate
+from liftpy.explore.one_candidate import candidate_in_space, candidate_of, exact_candidate
 from liftpy.explore.space import units
 from liftpy.explore.space.units import families_for, units_of
 from liftpy.explore.spaces import space_of
@@ -99,6 +100,17 @@ def test_a_complete_assignment_is_derived_alone(seed, monkeypatch):
     (wanted,) = whole(LINE).sample(1, seed=seed)
     monkeypatch.setattr(one_candidate, "space_of", None)
     assert exact_candidate(LINE, DEFAULT_DEVICE, wanted.assignment) == replace(wanted, ordinal=-1)
+
+
+def test_each_candidate_of_several_stages_is_found_by_its_own_settings(monkeypatch):
+    """Also where another one has the same settings, and a choice besides, such as `pack`."""
+    space = lp.space(LAYER, device=DEFAULT_DEVICE, fixed={"family": "stages"})
+    monkeypatch.setattr(one_candidate, "space_of", None)
+    for wanted in space.sample(60, seed=1):
+        assert exact_candidate(LAYER, DEFAULT_DEVICE, wanted.assignment) == replace(
+            wanted, ordinal=-1
+        )
+        assert candidate_in_space(LAYER, DEFAULT_DEVICE, wanted.assignment) is not None
 
 
 @pytest.mark.parametrize(
