@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from liftpy.errors import ConstraintRefused
+from liftpy.ir.function import Lambda
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.loops.barriers import with_needed_barriers
 from liftpy.loops.classes import in_classes
@@ -94,16 +95,19 @@ def collection_paused(*, kept: bool = False) -> Generator[None]:
             gc.enable()
 
 
-def compile_program(lowered: LoweredProgram) -> Compilation:
+def compile_program(lowered: LoweredProgram, output_view: Lambda | None = None) -> Compilation:
     """Compile a lowered program whose sizes are numbers.
 
     Types and size conditions were checked when the program was built, and its levels when it became
     a lowered program. The program is cut into kernels (address spaces, launches, lifetimes). Each
     kernel becomes loops through views, with barriers decided on the index maps. Then the passes
     run, C is printed, and buffers are allocated.
+
+    With an `output_view`, a function from a larger array to the result, the kernels store the
+    result in that array, as the elements that the view reads. They write no others.
     """
     with collection_paused():
-        cut = chain_of(lowered)
+        cut = chain_of(lowered, output_view)
         names = buffer_names(cut)
         loops = loops_of(cut.kernels, names)
         passed = tuple(optimized(code, PASSES) for code in loops)
@@ -111,13 +115,13 @@ def compile_program(lowered: LoweredProgram) -> Compilation:
     return Compilation(lowered, cut, loops, passed, kernels, module)
 
 
-def chain_of(lowered: LoweredProgram) -> Chain:
+def chain_of(lowered: LoweredProgram, output_view: Lambda | None = None) -> Chain:
     """The kernels of a lowered program whose sizes are numbers.
 
     Raises TypeRefused if one would be unrolled to too many steps.
     """
     check_unrolled(lowered)
-    return chain(lowered)
+    return chain(lowered, output_view=output_view)
 
 
 def loops_of(kernels: Iterable[Kernel], names: dict[str, str]) -> tuple[LoopKernel, ...]:
@@ -138,11 +142,16 @@ def counted_loops_of(kernels: Iterable[Kernel], names: dict[str, str]) -> tuple[
     return tuple(for_counting(kernel, names, BEFORE_UNROLLING) for kernel in kernels)
 
 
-def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, str | int]) -> Module:
+def compile_candidate(
+    skeleton: Skeleton,
+    assignment: Mapping[str, str | int],
+    output_view: Lambda | None = None,
+) -> Module:
     """The kernels of one point of a space.
 
     `assignment` has a number for each size of the skeleton, and may also name its structural
     choices. ConstraintRefused if it lacks a size, or if a choice differs from the skeleton's.
+    With an `output_view`, the result is stored in a larger array (`compile_program`).
     """
     chosen = skeleton.words
     other = [n for n, word in assignment.items() if n in chosen and str(word) != chosen[n]]
@@ -161,4 +170,4 @@ def compile_candidate(skeleton: Skeleton, assignment: Mapping[str, str | int]) -
         raise ConstraintRefused(message)
     with collection_paused():
         point = {p.name: int(assignment[p.name]) for p in skeleton.parameters}
-        return compile_program(skeleton.at(point)).module
+        return compile_program(skeleton.at(point), output_view).module

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from liftpy.ir.by_identity import by_identity
 from liftpy.ir.call import FunCall, substitute
 from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ZERO, Nat
 from liftpy.ir.types import Type, size_bytes
 from liftpy.ir.walk import bound_names
@@ -37,6 +38,9 @@ class Kernel:
     It reads `images`, some of these buffers, through images. `scratch` lists the values that a
     work-item holds in global memory, each with its buffer. The buffer has an element for each
     work-item; dimension 0 varies fastest.
+
+    With an `output_view`, the buffer that it writes holds a larger array, of the type of the
+    view's parameter, and the elements of the value are those that the view reads from this array.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Kernel:
     demand: Demand
     scratch: tuple[tuple[FunCall, Param], ...] = ()
     images: frozenset[Param] = frozenset()
+    output_view: Lambda | None = None
 
     @property
     def updates(self) -> bool:
@@ -64,22 +69,23 @@ class GlobalBuffer:
     """A buffer and the span of run-phase kernels in which it is live, first and last included.
 
     A buffer that is live during the whole run (inputs, outputs, weights) has the whole span; one
-    that only the prepare phase needs has none.
+    that only the prepare phase needs has none. With an `output_view`, it holds a larger array.
     """
 
     param: Param
     role: Role
     span: tuple[int, int] | None
+    output_view: Lambda | None = None
 
     @property
     def type(self) -> Type:
-        """The type of the stored value."""
-        return self.param.type
+        """The type of the stored array."""
+        return self.param.type if self.output_view is None else self.output_view.params[0].type
 
     @property
     def bytes(self) -> Nat:
         """Its size in bytes."""
-        return size_bytes(self.param.type)
+        return size_bytes(self.type)
 
 
 @dataclass(frozen=True)
@@ -130,8 +136,14 @@ OUTPUT = "output"
 """The name of a result."""
 
 
-def chain(program: LoweredProgram, result: str = OUTPUT) -> Chain:
-    """Cut a lowered program into kernels; `result` is the stem of the result buffer's name."""
+def chain(
+    program: LoweredProgram, result: str = OUTPUT, output_view: Lambda | None = None
+) -> Chain:
+    """Cut a lowered program into kernels; `result` is the stem of the result buffer's name.
+
+    With an `output_view`, a function from a larger array to the result, that array is stored; the
+    kernels write the elements that the view reads, and no others.
+    """
     body = unstored(program.body.body)
     cutter = Cutter({p.name for p in program.params} | bound_names(body))
     tail = cutter.tail(body)
@@ -157,7 +169,8 @@ def chain(program: LoweredProgram, result: str = OUTPUT) -> Chain:
         scratch = tuple((e, cutter.for_each(e.type, asked.items)) for e in asked.scratch)
         name = f"k{number}_{out.name}"
         images = images_of(body, frozenset(reads))
-        kernels.append(Kernel(name, body, reads, out, phases[out], asked, scratch, images))
+        view = output_view if out in results else None
+        kernels.append(Kernel(name, body, reads, out, phases[out], asked, scratch, images, view))
     return Chain(tuple(kernels), tuple(_buffers(program, kernels, results)), made, cutter.lets)
 
 
@@ -215,7 +228,7 @@ def _buffers(
     for kernel in kernels:
         out = kernel.writes
         if out in results and out not in written:
-            buffers.append(GlobalBuffer(out, "output", whole))
+            buffers.append(GlobalBuffer(out, "output", whole, kernel.output_view))
         elif kernel.phase == "prepare" and out not in written:
             buffers.append(GlobalBuffer(out, "packed", whole if out in reads else None))
         elif out not in written:

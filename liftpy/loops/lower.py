@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.nat import Nat, var
+from liftpy.ir.pull import Value
 from liftpy.ir.types import ScalarType
 from liftpy.kernels.chain import Kernel
 from liftpy.loops.emit import Emitter, Env
@@ -97,7 +98,7 @@ def lowered(kernel: Kernel, names: dict[str, str]) -> tuple[LoopKernel, Nest]:
         p: memory_view(names[p.name], p.type, texels if p in kernel.images else reads)
         for p in kernel.reads
     }
-    dest = memory_view(names[kernel.writes.name], kernel.writes.type, place(writable=True))
+    dest = destination(kernel, names[kernel.writes.name], place(writable=True), emitter)
     if kernel.updates:
         env[kernel.writes] = at_once(emitter, dest)
     for expr, param in kernel.scratch:
@@ -117,6 +118,15 @@ def lowered(kernel: Kernel, names: dict[str, str]) -> tuple[LoopKernel, Nest]:
         local_size,
     )
     return code, Nest(kernel.name, tuple(body), emitter.read, frozenset(emitter.noted))
+
+
+def destination(kernel: Kernel, name: str, allocate: Allocate, emitter: Emitter) -> Value:
+    """Where a kernel stores its value: in memory of its own, or the part that a view reads."""
+    view = kernel.output_view
+    if view is None:
+        return memory_view(name, kernel.writes.type, allocate)
+    (array,) = view.params
+    return emitter.view(view.body, {array: memory_view(name, array.type, allocate)})
 
 
 def numbers(sizes: tuple[Nat, Nat, Nat]) -> Sizes:

@@ -19,7 +19,7 @@ from liftpy.networks.graph import Graph, Operation, Unsupported, listed
 from liftpy.networks.host_nodes import by_onnx, host_nodes, reference_evaluator
 from liftpy.networks.layout import layout_of
 from liftpy.networks.options import Measured, firsts
-from liftpy.networks.plan import Plan, alignment_of, plan_of
+from liftpy.networks.plan import Plan, alignment_of, plan_of, stored_in
 from liftpy.networks.planning import planned
 from liftpy.networks.running import Runner
 from liftpy.networks.sharing import sharing
@@ -138,9 +138,13 @@ class Network:
         key = target.fingerprint, target.ordinal, reference
         if key not in self._runners:
             options, alignment = firsts(target), alignment_of(target)
-            unmoved = sharing(self.graph, alignment).unmoved
-            kept = [o for o in self if o.program is not None and o.name not in unmoved]
-            modules = {o.name: options(o)[0].module for o in kept}
+            shared = sharing(self.graph, alignment)
+            kept = [o for o in self if o.program is not None and o.name not in shared.unmoved]
+            first = {o.name: options(o)[0] for o in kept}
+            modules = {
+                o.name: stored_in(first[o.name], o, shared.output_view(o), target).module
+                for o in kept
+            }
             layout = layout_of(self.graph, modules, alignment)
             hosted = host_nodes(self.graph) if reference else None
             self._runners[key] = Runner(self.graph, modules, layout, target, hosted)

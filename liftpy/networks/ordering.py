@@ -56,13 +56,14 @@ def ordered(
                 needs[position[reader]].add(position[tensor.producer])
     masks = [sum(1 << k for k in before) for before in needs]
     read_by = [sum(1 << position[r] for r in part.readers) for part in parts]
+    written_by = [sum(1 << position[w] for w in part.writers) for part in parts]
     made: list[list[int]] = [[] for _ in operations]
     used: list[list[int]] = [[] for _ in operations]  # what may be freed after each operation
     for j, part in enumerate(parts):
-        if part.writer is not None:
-            made[position[part.writer]].append(j)
+        for name in part.writers:
+            made[position[name]].append(j)
         if not part.result:
-            for k in {position[n] for n in (part.writer, *part.readers) if n is not None}:
+            for k in {position[n] for n in (*part.writers, *part.readers)}:
                 used[k].append(j)
     followers: list[list[int]] = [[] for _ in operations]
     for k, before in enumerate(needs):
@@ -70,12 +71,12 @@ def ordered(
             followers[j].append(k)
 
     def after(state: _State, done: int, k: int) -> _State:
-        new = state.live + sum(parts[j].bytes for j in made[k])
+        new = state.live + sum(parts[j].bytes for j in made[k] if not written_by[j] & done)
         now = done | 1 << k
         freed = sum(parts[j].bytes for j in used[k] if read_by[j] & now == read_by[j])
         return _State(max(state.peak, new + scratch[k]), new - freed, k, state)
 
-    begun = sum(part.bytes for part in parts if part.writer is None)
+    begun = sum(part.bytes for part in parts if not part.writers)
     own = start = _State(0, begun, -1, None)
     for k in range(len(operations)):
         own = after(own, (1 << k) - 1, k)

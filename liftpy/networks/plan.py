@@ -15,10 +15,12 @@ from liftpy.explore.campaign.replay import named_candidate
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.version import VERSION
 from liftpy.files.writing import write_file
+from liftpy.ir.function import Lambda
+from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.networks.comparing import compared
 from liftpy.networks.executing import Array, by_meaning, execute, random_arrays
-from liftpy.networks.graph import Graph
+from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.host_nodes import host_nodes
 from liftpy.networks.layout import Layout, constant_bytes, layout_of
 from liftpy.networks.options import Option, Options, firsts
@@ -102,19 +104,18 @@ class Plan:
         StoreRefused if they are not those that the plan was made for.
         """
         if self._modules is None:
-            made: dict[tuple[int, str, str], Module] = {}
+            made: dict[tuple[Any, ...], Module] = {}
             found: dict[str, Module] = {}
+            shared = sharing(self.graph, self.layout.alignment)
             for operation in self.graph.operations:
                 program, choice = operation.program, self.choices.get(operation.name)
                 if program is None or choice is None:
                     continue
-                key = id(program), choice.skeleton, repr(sorted(choice.assignment.items()))
+                view = shared.output_view(operation)
+                key = id(program), choice.skeleton, repr(sorted(choice.assignment.items())), view
                 if key not in made:
                     where = f"operation {operation.name} of the plan of {self.graph.name}"
-                    named = named_candidate(program, choice.skeleton, choice.assignment, where)
-                    space = Space.of(program, self.device, [named.skeleton])
-                    candidate = space.exactly(named.assignment)
-                    made[key] = compile_candidate(candidate.skeleton, candidate.point)
+                    made[key] = derived(program, choice, view, self.device, where)
                 if digest(made[key]) != choice.kernels:
                     raise StoreRefused(
                         f"operation {operation.name} of the plan of {self.graph.name} has other "
@@ -209,17 +210,23 @@ class Plan:
         """The same candidates with a layout and times of this device, or of another one."""
         target = self.device if device is None else device
         alignment = alignment_of(target)
-        unmoved = sharing(self.graph, alignment).unmoved
-        kept = [o for o in self.graph.computed if o.name not in unmoved]
+        shared, before = sharing(self.graph, alignment), sharing(self.graph, self.layout.alignment)
+        kept = [o for o in self.graph.computed if o.name not in shared.unmoved]
         first = firsts(target)  # for operations that need kernels only with this alignment
         modules: dict[str, Module] = {}
         choices: dict[str, PlannedCandidate] = {}
         for o in kept:
-            if o.name in self.choices:
+            view = shared.output_view(o)
+            if o.name not in self.choices:
+                option = stored_in(first(o)[0], o, view, target)
+                modules[o.name], choices[o.name] = option.module, chosen(option)
+            elif view == before.output_view(o):
                 modules[o.name] = self.modules[o.name]
                 choices[o.name] = replace(self.choices[o.name], time_ns=None)
             else:
-                (option,) = first(o)
+                own = self.choices[o.name]
+                option = Option(own.skeleton, own.assignment, None, self.modules[o.name])
+                option = stored_in(option, o, view, target)
                 modules[o.name], choices[o.name] = option.module, chosen(option)
         layout = layout_of(self.graph, modules, alignment, solved)
         constants = constant_bytes(self.graph, modules)
@@ -301,6 +308,30 @@ def chosen(option: Option) -> PlannedCandidate:
     )
 
 
+def derived(
+    program: Program,
+    choice: PlannedCandidate | Option,
+    view: Lambda | None,
+    device: Device,
+    where: str,
+) -> Module:
+    """The kernels of a candidate, whose result is stored in a larger array if there is a view.
+
+    StoreRefused if there is no such candidate; the message begins with `where`.
+    """
+    named = named_candidate(program, choice.skeleton, choice.assignment, where)
+    candidate = Space.of(program, device, [named.skeleton]).exactly(named.assignment)
+    return compile_candidate(candidate.skeleton, candidate.point, view)
+
+
+def stored_in(option: Option, operation: Operation, view: Lambda | None, device: Device) -> Option:
+    """An option whose result is stored in a larger array, or in its own without a view."""
+    if operation.program is None:
+        return option
+    where = f"operation {operation.name}"
+    return replace(option, module=derived(operation.program, option, view, device, where))
+
+
 def alignment_of(device: Device) -> int:
     """The alignment of offsets in device memory, in bytes."""
     with Session(device) as session:
@@ -319,10 +350,16 @@ def plan_of(
     `planning` chooses: `planned`, or a function that also chooses the orders of tensors.
     """
     found = planning(graph, options or firsts(device), alignment_of(device), memory_limit)
-    choices = {name: chosen(one) for name, one in found.options.items()}
+    shared = sharing(found.graph, found.layout.alignment)
+    placed = {
+        o.name: one if (view := shared.output_view(o)) is None else stored_in(one, o, view, device)
+        for o in found.graph.operations
+        if (one := found.options.get(o.name)) is not None
+    }
+    choices = {name: chosen(one) for name, one in placed.items()}
     data = PlanData(found.graph, choices, found.layout, found.point, found.front, device, VERSION)
-    derived = all(one.time_ns is None for one in found.options.values())  # by this call
-    return Plan(data, {n: one.module for n, one in found.options.items()} if derived else None)
+    here = all(one.time_ns is None for one in placed.values())  # derived by this call
+    return Plan(data, {name: one.module for name, one in placed.items()} if here else None)
 
 
 @entry("lp.load")

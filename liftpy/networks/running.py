@@ -23,17 +23,18 @@ from liftpy.networks.schedule import (
     OperationLaunches,
     Pack,
     Release,
+    Schedule,
     Step,
     Upload,
     bindings,
     schedule_of,
 )
-from liftpy.networks.sharing import only_read, sharing
+from liftpy.networks.sharing import TensorPlaces, only_read, sharing
 from liftpy.opencl.arguments import DTYPES
 from liftpy.opencl.clock import Clock
 from liftpy.opencl.foreign import on_host
 from liftpy.opencl.kernel import Module
-from liftpy.opencl.launching import Span
+from liftpy.opencl.launching import Span, nothing
 from liftpy.opencl.resident import Armed, Place, Resident
 from liftpy.opencl.session import Session
 
@@ -141,6 +142,8 @@ class Runner:
             for name, members in only_read(graph, shared).items()
         }
         self._lent: set[str] = set()
+        self._copied: list[Any] = []  # what must exist until copies are over
+        self._spoiled = _spoiled_by(shared, schedule)
 
     @property
     def constant_bytes(self) -> int:
@@ -178,28 +181,41 @@ class Runner:
         host: dict[str, Any] = {**self.graph.constants, **given}
         if poison and self.layout.bytes:
             self._device.spoil(Place(ARENA, 0, self.layout.bytes))
-        sent: list[Any] = []  # what the device still reads
         try:
-            sent.extend(self._sent(name, given[name]) for name in self.graph.inputs)
+            for name in self.graph.inputs:
+                self._send(name, given[name])
             return self._launched(host, poison=poison, on_device=on_device)
         finally:
             self._device.queue.finish()
+            self._copied.clear()
 
     def _launched(self, host: dict[str, Any], *, poison: bool, on_device: bool) -> dict[str, Any]:
-        """The outputs, after everything has run."""
+        """The outputs, whose elements are there once the queue is finished."""
         found = _Run(self._session.opened.clock)
-        for group in self._apart if poison else self._together:
+        result = self._on_device if on_device else self._result
+        outputs: dict[str, Any] = {}
+
+        def at_the_end() -> None:
+            # After the kernels, the caches hold none of the host's code, so all that need not wait
+            # for them is done while they run: outputs are queued, and old events are released.
+            self._last = found
+            outputs.update((name, result(name, host)) for name in self.graph.outputs)
+
+        groups = self._apart if poison else self._together
+        for group in groups:
             if poison:
                 for call in group.calls:
                     self._spoil(call)
-            found.launched.append((group.calls, *self._device.launch(group.parts)))
+            last = group is groups[-1] and not group.hosted
+            ran = self._device.launch(group.parts, at_the_end if last else nothing)
+            found.launched.append((group.calls, *ran))
             for call in group.hosted:
                 start = perf_counter_ns()
                 self._on_host(call.operation, host)
                 found.hosted[call.operation.name] = perf_counter_ns() - start
-        self._last = found
-        result = self._on_device if on_device else self._result
-        return {name: result(name, host) for name in self.graph.outputs}
+        if not groups or groups[-1].hosted:
+            at_the_end()
+        return outputs
 
     def profile(
         self, inputs: Mapping[str, Any] | Sequence[Any], repeats: int = 7, warmup: int = 2
@@ -259,7 +275,7 @@ class Runner:
 
     def _spoil(self, call: OperationLaunches) -> None:
         """Fills the results and the scratch of an operation with NaN."""
-        places = [self._tensors[n] for n in call.operation.outputs if n in self._tensors]
+        places = [self._tensors[n] for n in self._spoiled[call.operation.name]]
         for place in (*places, *call.scratch):
             self._device.spoil(place)
 
@@ -291,13 +307,10 @@ class Runner:
         """Whether an input is used in place: on the device, unless the host computes something."""
         return self._device.holds(value) and all(part is not None for _, part in self._parts)
 
-    def _sent(self, name: str, value: Any) -> Any:
-        """Lets the kernels read an input in place, or copies it to its place in the arena.
-
-        Returns the object that must live until they have run.
-        """
+    def _send(self, name: str, value: Any) -> None:
+        """Lets the kernels read an input in place, or copies it to its place in the arena."""
         if name not in self._tensors:
-            return None
+            return
         readers = self._readers.get(name, [])
         if self._device.holds(value):
             regions = [self._device.region_of(value, r.offset, r.place.bytes) for r in readers]
@@ -305,27 +318,32 @@ class Runner:
                 for reader, region in zip(readers, regions, strict=True):
                     self._device.point(reader.part, reader.buffer, region)
                 self._lent.add(name)
-                return regions
+                self._copied.append(regions)
+                return
         if name in self._lent:
             for reader in readers:
                 self._device.point(reader.part, reader.buffer, reader.place)
             self._lent.remove(name)
         if self._device.holds(value):
             self._device.copy(self._tensors[name], value)
-            return value
+            self._copied.append(value)
+            return
         array = np.ascontiguousarray(value)
-        self._device.write(self._tensors[name], array, wait=False)
-        return array
+        event = self._device.write(self._tensors[name], array, wait=False)
+        self._copied.append((array, event))
 
-    def _read(self, name: str) -> Array:
+    def _read(self, name: str, *, wait: bool = True) -> Array:
         tensor = self.graph.tensors[name]
         array = np.empty(tensor.shape, DTYPES[tensor.type.name])
-        self._device.read(self._tensors[name], array)
+        event = self._device.read(self._tensors[name], array, wait=wait)
+        if not wait:
+            self._copied.append(event)
         return array
 
     def _result(self, name: str, host: Mapping[str, Any]) -> Any:
+        """An output in an array of NumPy; it has the elements once the queue is finished."""
         if name in self._tensors:
-            return self._read(name)
+            return self._read(name, wait=False)
         value = host[name]
         if isinstance(value, list):  # a sequence of ONNX
             return deepcopy(cast("list[Any]", value))
@@ -336,6 +354,23 @@ class Runner:
             return self._device.uploaded(name, self._result(name, host))
         tensor = self.graph.tensors[name]
         return self._device.array_of(self._tensors[name], tensor.shape, DTYPES[tensor.type.name])
+
+
+def _spoiled_by(shared: TensorPlaces, schedule: Schedule) -> dict[str, list[str]]:
+    """The results whose places are filled with NaN before an operation, by operation.
+
+    The slices of a tensor are in one place, which is filled before the first of them is computed.
+    """
+    found: dict[str, list[str]] = {}
+    begun: set[str] = set()
+    for call in schedule.calls:
+        own = found[call.operation.name] = []
+        for name in (n for n in call.operation.outputs if n in schedule.tensors):
+            of = shared.slices[name].of if name in shared.slices else name
+            if of not in begun:
+                own.append(name)
+            begun.add(of)
+    return found
 
 
 def _groups_of(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from liftpy.errors import InternalError
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.layout import Layout, constants_read, footprint
-from liftpy.networks.sharing import resident
+from liftpy.networks.sharing import resident, sharing
 from liftpy.opencl.arguments import touched_buffers
 from liftpy.opencl.kernel import Module, flat
 from liftpy.opencl.resident import Place
@@ -81,7 +81,11 @@ class Schedule:
 
 def schedule_of(graph: Graph, modules: Mapping[str, Module], layout: Layout) -> Schedule:
     """The schedule of a network whose operations have these modules, by name."""
-    tensors = {n: Place(ARENA, layout.tensors[n], graph.tensors[n].bytes) for n in resident(graph)}
+    slices = sharing(graph, layout.alignment).slices  # the place of one is that of the whole
+    tensors = {
+        n: Place(ARENA, layout.tensors[n], graph.tensors[slices[n].of if n in slices else n].bytes)
+        for n in resident(graph)
+    }
     making = _Preparing(graph, modules)
     arena = [Allocate(ARENA, layout.bytes)] if layout.bytes else []
     steps = (*arena, *making.steps())

@@ -1,9 +1,12 @@
-"""Tensors that are contiguous parts of others share their storage, so that no kernel copies them.
+"""Tensors that are parts of others share their storage, so that no kernel copies them.
 
 A concatenation along the outermost axis that is longer than 1 puts whole tensors one after another.
 If each of them is computed at its place in the result, the concatenation needs no kernel. Slices,
 splits and reshapes need none either if their results are parts of what they read. The meaning of a
 program decides whether its operation is one of these, not the operator's name.
+
+Of a concatenation along an inner axis, each input is a slice of the result. The operation that
+computes it stores it as this slice (an output view), if nothing else reads it.
 """
 
 from __future__ import annotations
@@ -16,11 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.ir.by_identity import by_identity
+from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
 from liftpy.ir.types import SCALAR_BYTES, count
+from liftpy.language.embedded.defining import array_type
 from liftpy.networks.arena import aligned
 from liftpy.networks.graph import Graph, Operation
+from liftpy.networks.slices import Slice, slice_of
 from liftpy.semantics.moving import NOTHING, sources
+
+LEAST_RUN = 64
+"""The least bytes of a slice that are consecutive, those of a cache line.
+
+The kernels that store shorter ones would store no whole vectors, which can take longer than a copy.
+"""
 
 
 @dataclass(frozen=True)
@@ -28,8 +40,9 @@ class Part:
     """A run of bytes of a storage that one operation writes and that are freed together.
 
     `offset` is in bytes from the place of the tensor `storage`. `tensors` are those that have
-    elements here, `writer` is the operation that stores them (None: the network's inputs), and
-    `readers` are the operations that read one of the tensors. `result`: whether one is returned.
+    elements here, `writers` are the operations that store them (none for the network's inputs),
+    and `readers` are the operations that read one of the tensors. `result`: whether one is
+    returned.
     """
 
     name: str
@@ -37,7 +50,7 @@ class Part:
     offset: int
     bytes: int
     tensors: tuple[str, ...]
-    writer: str | None
+    writers: tuple[str, ...]
     readers: frozenset[str]
     result: bool
 
@@ -48,11 +61,22 @@ class TensorPlaces:
 
     `parts` are the parts of all storages. `unmoved` are the operations that need no kernels: when
     one would run, its results already have their values, in storage shared with its inputs.
+    `slices` are the tensors whose elements are not consecutive: the place of one is that of the
+    tensor that it is a slice of.
     """
 
     places: Mapping[str, tuple[str, int]]
     parts: tuple[Part, ...]
     unmoved: frozenset[str]
+    slices: Mapping[str, Slice]
+
+    def output_view(self, operation: Operation) -> Lambda | None:
+        """From the array in which an operation stores its only result to this result.
+
+        None if the result has consecutive bytes of its own.
+        """
+        found = self.slices.get(operation.outputs[0])
+        return None if found is None else found.view
 
 
 @dataclass(frozen=True)
@@ -84,7 +108,7 @@ def sharing(graph: Graph, alignment: int) -> TensorPlaces:
         return -sum(tensor.bytes for tensor in known), operation.name
 
     unmoved = frozenset(o.name for o in sorted(graph.operations, key=size) if storing.take(o))
-    return TensorPlaces(storing.places, tuple(storing.parts(unmoved)), unmoved)
+    return TensorPlaces(storing.places, tuple(storing.parts(unmoved)), unmoved, storing.slices)
 
 
 def only_read(graph: Graph, shared: TensorPlaces) -> dict[str, dict[str, int]]:
@@ -99,7 +123,7 @@ def only_read(graph: Graph, shared: TensorPlaces) -> dict[str, dict[str, int]]:
         members = {n: at for n, (storage, at) in shared.places.items() if storage == root}
         alone = start == 0 and graph.tensors[root].bytes == graph.tensors[name].bytes
         alone = alone and members.keys() & {*graph.inputs} == {name}
-        if alone and not any(part.writer or part.result for part in parts):
+        if alone and not any(part.writers or part.result for part in parts):
             found[name] = members
     return found
 
@@ -110,6 +134,7 @@ class _Storing:
     Two tensors of a storage that have a byte in common have the same data there: one of them is a
     part of the other, or both are parts of a third. This invariant holds because only a tensor that
     covers its whole storage is moved into another one, and the parts of a result do not overlap.
+    The slices of a tensor have its bytes in common, and no elements.
     """
 
     def __init__(self, graph: Graph, alignment: int) -> None:
@@ -117,6 +142,8 @@ class _Storing:
         self.alignment = alignment
         self.places = {n: (n, 0) for n in resident(graph)}
         self.members = {n: [n] for n in self.places}
+        self.slices: dict[str, Slice] = {}
+        self.operations = {o.name: o for o in graph.operations}
 
     def take(self, operation: Operation) -> bool:
         """Places the results of an operation in its inputs' storage, or its inputs in a result's.
@@ -132,11 +159,9 @@ class _Storing:
         if runs is None or len(runs) != len(operation.outputs):
             return False
         placed = self._inside(operation, runs)
-        if placed is None:
-            return False
-        for inner, outer, offset in placed:
+        for inner, outer, offset in placed or ():
             self._move(inner, outer, offset)
-        return True
+        return placed is not None or self._sliced(operation, runs)
 
     def _elements(self, name: str) -> int:
         return int(np.prod(self.graph.tensors[name].shape, dtype=np.int64))
@@ -164,11 +189,50 @@ class _Storing:
             found = [(n, result, run.at * size) for n, run in zip(names, own, strict=True)]
         else:
             return None
+        if any(n in self.slices for pair in found for n in pair[:2]):
+            return None
         inner = {self.places[n][0] for n, _, _ in found}
         free = len(inner) == len(found) and all(self._is_whole(n) for n, _, _ in found)
         separate = all(self.places[outer][0] not in inner for _, outer, _ in found)
         fits = all((self.places[o][1] + at) % self.alignment == 0 for _, o, at in found)
         return found if free and separate and fits else None
+
+    def _sliced(self, operation: Operation, runs: Sequence[Sequence[MovedElements]]) -> bool:
+        """Places the inputs of a concatenation as slices of its result; False if one is none."""
+        if len(runs) != 1 or len({*operation.inputs}) < len(operation.inputs):
+            return False
+        (result,) = operation.outputs
+        size = SCALAR_BYTES[self.graph.tensors[result].type.name]
+        if min(run.length for run in runs[0]) * size < LEAST_RUN:
+            return False
+        if not all(map(self._is_stored_alone, operation.inputs)):
+            return False
+        shape = self.graph.tensors[result].shape
+        found: list[Slice] = []
+        for k, name in enumerate(operation.inputs):
+            places = places_of([run for run in runs[0] if run.argument == k])
+            region = slice_of(shape, self.graph.tensors[name].shape, places)
+            if region is None:
+                return False
+            own = Slice(result, region.view(shape, self.graph.tensors[name].type))
+            found.append(own.within(self.slices.get(result)))
+        root, start = self.places[result]
+        for name, own in zip(operation.inputs, found, strict=True):
+            self.slices[name] = own
+            self.places[name] = root, start
+            self.members[root].append(name)
+            del self.members[name]
+        return True
+
+    def _is_stored_alone(self, name: str) -> bool:
+        """Whether an operation stores a tensor, as it is, for one reader and in its own storage."""
+        tensor = self.graph.tensors[name]
+        producer = self.operations.get(tensor.producer or "")
+        if producer is None or producer.program is None or len(producer.outputs) > 1:
+            return False
+        alone = self.members.get(name) == [name]
+        same = producer.program.body.body.type == array_type(tensor.type, *tensor.shape)
+        return alone and same and len({*tensor.readers}) == 1 and not tensor.result
 
     def _is_whole(self, name: str) -> bool:
         """Whether a tensor covers the storage that it is in."""
@@ -192,7 +256,8 @@ class _Storing:
                 here = [n for n, (start, end) in spans.items() if start < high and low < end]
                 tensors = [self.graph.tensors[n] for n in here]
                 stored = [t.producer for t in tensors if t.producer not in unmoved]
-                exact = min((n for n in here if spans[n] == (low, high)), default="")
+                whole = {*here} - self.slices.keys()
+                exact = min((n for n in whole if spans[n] == (low, high)), default="")
                 own = self.graph.tensors[root].bytes
                 yield Part(
                     f"tensor {exact}" if exact else f"bytes from {low} of tensor {root}",
@@ -200,7 +265,7 @@ class _Storing:
                     low,
                     min(high, own) - low,
                     tuple(here),
-                    stored[0] if stored else None,
+                    tuple(name for name in stored if name is not None),
                     frozenset(reader for t in tensors for reader in t.readers),
                     any(t.result for t in tensors),
                 )
@@ -208,7 +273,16 @@ class _Storing:
     def _span(self, name: str) -> tuple[int, int]:
         """The first byte of a tensor in its storage, and its end at a multiple of the alignment."""
         start = self.places[name][1]
-        return start, aligned(start + self.graph.tensors[name].bytes, self.alignment)
+        own = self.slices[name].of if name in self.slices else name
+        return start, aligned(start + self.graph.tensors[own].bytes, self.alignment)
+
+
+def places_of(runs: Sequence[MovedElements]) -> NDArray[np.int64]:
+    """For each element of an input, its number in the result; empty if they are not in order."""
+    starts = np.cumsum([0, *(run.length for run in runs)])
+    if [run.start for run in runs] != starts[:-1].tolist():
+        return np.array([], np.int64)
+    return np.concatenate([np.arange(run.at, run.at + run.length) for run in runs])
 
 
 @by_identity(1 << 12)

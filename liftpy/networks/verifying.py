@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from liftpy.ir.types import components
 from liftpy.networks.arena import Block, aligned, conflict, end_of, lower_bound
-from liftpy.networks.graph import Graph, Operation
+from liftpy.networks.graph import Operation
 from liftpy.networks.layout import Layout, blocks_of, constant_bytes
 from liftpy.networks.plan_file import PlanData, total_ns
 from liftpy.networks.planning import Point
@@ -22,14 +22,17 @@ def verified(data: PlanData, modules: Mapping[str, Module]) -> str | None:
     inputs. The costs of the plan have to follow from its operations, tensors and constants. The
     times of operations and `proved` are not checked.
     """
-    graph = data.graph
-    return _misfit(graph, modules) or _misplaced(data, modules) or _miscounted(data, modules)
+    return _misfit(data, modules) or _misplaced(data, modules) or _miscounted(data, modules)
 
 
-def _misfit(graph: Graph, modules: Mapping[str, Module]) -> str | None:
-    """An array of an operation whose shape, type or role is not that of its tensor."""
+def _misfit(data: PlanData, modules: Mapping[str, Module]) -> str | None:
+    """An array of an operation whose shape, type or role is not that of its tensor.
+
+    A result that is a slice of a tensor is stored in an array of this tensor's shape.
+    """
+    graph, slices = data.graph, sharing(data.graph, data.layout.alignment).slices
     for o in graph.computed:
-        tensors = (*o.inputs, *o.outputs)
+        tensors = (*o.inputs, *(slices[n].of if n in slices else n for n in o.outputs))
         arrays = _arrays(o, modules.get(o.name))
         if len(arrays) != len(tensors):
             return f"{o.name} has {len(tensors)} tensors, its program {len(arrays)}"

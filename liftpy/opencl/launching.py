@@ -101,27 +101,36 @@ class Launcher:
         return f"{spell(launch)} of {self._module.name}"
 
 
+def nothing() -> None:
+    """Do nothing."""
+
+
 def launched(
-    on: OpenDevice, kernels: Iterable[Armed], events: list[cl.Event]
+    on: OpenDevice,
+    kernels: Iterable[Armed],
+    events: list[cl.Event],
+    meanwhile: Callable[[], None] = nothing,
 ) -> tuple[Callable[[], list[Span]], int]:
     """Launches kernels to the end: a function that reads the spans, and the host's nanoseconds.
 
     Spans are those of the clock of `on`; by the host's clock each launch is awaited before the
-    next. `events` gets the event of each launch. Raises cl.Error for a launch that failed.
+    next. `events` gets the event of each launch. `meanwhile` is called when all are queued, while
+    they may still run. Raises cl.Error for a launch that failed.
     """
     queue = on.queue
     if on.clock == "host":
         spans = [_by_host(queue, kernel, events) for kernel in kernels]
+        meanwhile()
         return lambda: spans, spans[-1][1] - spans[0][0] if spans else 0
     # After a kernel the caches hold none of the host's code, so each line of it here takes
     # microseconds: the clock spans as little code as possible, and who needs no spans reads none.
     start = time.perf_counter_ns()
     for kernel, size, group in kernels:
         events.append(cl.enqueue_nd_range_kernel(queue, kernel, size, group))
-    queue.finish()
-    taken = time.perf_counter_ns() - start
+    meanwhile()
     if events:
-        cl.wait_for_events(events)  # Intel's `finish` reports no failed launch
+        cl.wait_for_events(events)  # Intel's `finish` does not report that a launch failed
+    taken = time.perf_counter_ns() - start
     return lambda: [span(event) for event in events], taken
 
 

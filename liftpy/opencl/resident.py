@@ -21,7 +21,7 @@ from liftpy.opencl.foreign import in_device_memory
 from liftpy.opencl.images import image_of
 from liftpy.opencl.kernel import Launch, Module, Phase
 from liftpy.opencl.launching import Armed as ArmedKernel
-from liftpy.opencl.launching import Span, failed, launched
+from liftpy.opencl.launching import Span, failed, launched, nothing
 from liftpy.opencl.session import Session
 
 UNWRITTEN = np.array(0xFF, np.uint8)
@@ -114,15 +114,22 @@ class Resident:
         for memory in tuple(self._memories):
             self.release(memory)
 
-    def write(self, place: Place, array: np.ndarray, *, wait: bool = True) -> None:
-        """Copies a contiguous array to a place; without `wait`, the array must stay until then."""
-        with refusal(self.device, f"to copy an array to {place.memory}"):
-            cl.enqueue_copy(self._queue, self._at(place), array, is_blocking=wait)
+    def write(self, place: Place, array: np.ndarray, *, wait: bool = True) -> Any:
+        """Copies a contiguous array to a place.
 
-    def read(self, place: Place, array: np.ndarray) -> None:
-        """Copies a place to a contiguous array, once what was queued before is over."""
+        Without `wait`, the copy is over when the queue is finished. The array and the event that is
+        returned must exist until then: pyopencl waits where such an event is released.
+        """
+        with refusal(self.device, f"to copy an array to {place.memory}"):
+            return cl.enqueue_copy(self._queue, self._at(place), array, is_blocking=wait)
+
+    def read(self, place: Place, array: np.ndarray, *, wait: bool = True) -> Any:
+        """Copies a place to a contiguous array, once what was queued before is over.
+
+        Without `wait`, as in `write`.
+        """
         with refusal(self.device, f"to copy an array from {place.memory}"):
-            cl.enqueue_copy(self._queue, array, self._at(place))
+            return cl.enqueue_copy(self._queue, array, self._at(place), is_blocking=wait)
 
     def spoil(self, place: Place) -> None:
         """Fills a place with `UNWRITTEN`."""
@@ -249,10 +256,13 @@ class Resident:
         kernels = tuple((made[x], x.global_size, x.local_size) for x in launches)
         return Armed(module, launches, kernels, images)
 
-    def launch(self, parts: Sequence[Armed]) -> tuple[Callable[[], list[list[Span]]], int]:
+    def launch(
+        self, parts: Sequence[Armed], meanwhile: Callable[[], None] = nothing
+    ) -> tuple[Callable[[], list[list[Span]]], int]:
         """Runs all launches to the end: a function that reads their spans, and the host's time.
 
-        The spans are those of each part. The time is in nanoseconds.
+        The spans are those of each part. The time is in nanoseconds. `meanwhile` is called when all
+        launches are queued.
 
         DeviceRefused for the launch that failed, or for work that was queued before.
         """
@@ -262,7 +272,7 @@ class Resident:
         flat = [one for part in parts for one in part.kernels]
         events: list[Any] = []
         try:
-            spans, taken = launched(self._session.opened, flat, events)
+            spans, taken = launched(self._session.opened, flat, events, meanwhile)
         except cl.Error as error:
             raise self._refused(parts, events, error) from error
         return partial(_by_part, parts, spans), taken

@@ -42,8 +42,9 @@ def drawn(seed, count=7):
 def parts(graph, sizes):
     """Each tensor with a storage of its own."""
     return [
-        Part(n, n, 0, sizes[n], (n,), t.producer, frozenset(t.readers), t.result)
+        Part(n, n, 0, sizes[n], (n,), writers, frozenset(t.readers), t.result)
         for n, t in graph.tensors.items()
+        for writers in [(t.producer,) if t.producer else ()]
     ]
 
 
