@@ -1,21 +1,28 @@
 """Times networks with random weights: liftpy's plans and ONNX Runtime, in turns.
 
     python benchmarks/networks.py NETWORK [--size N] [--db FOLDER] [--explore SECONDS] [--repeats N]
-        [--declared-order]
+        [--declared-order] [--memory-limit MIB]
 
 NETWORK is a name of `NETWORKS`; --size is the height and width of the image, by default 224, and
 299 for inception3. Images are stored with their channels last between operations unless
 --declared-order is given. The operations are joined, and explored for --explore seconds with the
 defaults of `liftpy explore`. The plan chooses among the candidates that the campaigns in the folder
 --db have measured; an operation without a campaign has one like the best of a similar operation, or
-its first. The outputs are compared with ONNX Runtime's, if it is installed. A turn begins after a
-rest in which the threads of the other library stop spinning.
+its first. With --memory-limit, the plan is the fastest one whose device memory is within that many
+MiB. The outputs are compared with ONNX Runtime's, if it is installed. A turn begins after a rest in
+which the threads of the other library stop spinning.
+
+The front of time and memory is printed, and the memory by which another process grows when ONNX
+Runtime loads and runs the model, after it has run a model of one operation.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -240,6 +247,7 @@ def main() -> None:
     parser.add_argument("--explore", type=float, default=0)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--declared-order", action="store_true")
+    parser.add_argument("--memory-limit", type=float, default=None)
     given = parser.parse_args()
     if given.explore and given.db is None:
         parser.error("--explore needs --db, the folder for the campaigns")
@@ -249,7 +257,8 @@ def main() -> None:
     if given.explore:
         explored = net.explore(db=given.db, time_limit=given.explore)
         print(f"{len(net)} operations; the sum of the best times is {explored.total:.3f} ms")
-    plan = net.plan([given.db] if given.db else [])
+    limit = None if given.memory_limit is None else int(given.memory_limit * (1 << 20))
+    plan = net.plan([given.db] if given.db else [], memory_limit=limit)
     x = plan.random_inputs()
     found = plan.run(x)["y"]
     runs = {"liftpy": host(lambda: plan.run(x))}
@@ -273,7 +282,49 @@ def main() -> None:
     print(f"other work took {others:.0%} of the processors in the rests")
     p = plan.point
     print(f"arena {p.arena} bytes, at least {p.bound}; constants {p.constants} bytes")
+    for one in plan.front:
+        time_ms = "unknown time" if one.time_ns is None else f"{one.time_ns / 1e6:.3f} ms"
+        print(f"  {one.memory / (1 << 20):9.2f} MiB {time_ms:>12}")
     plan.close()
+    if "ONNX Runtime" in runs:
+        print(f"ONNX Runtime took {runtime_memory(model, x):.1f} MiB")
+
+
+GROWTH = """
+import sys
+import numpy as np, onnxruntime as runtime
+
+def resident():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+def run(path, given):
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for _ in range(3):
+        session.run(None, given)
+    return session
+
+first, path, image = sys.argv[1:]
+kept = run(first, {"x": np.zeros(2, np.float32)})
+given, before = {"x": np.load(image)}, resident()
+session = run(path, given)
+print((resident() - before) / 1024)
+"""
+"""A program that prints the MiB by which it grows when it loads and runs a model."""
+
+
+def runtime_memory(model: Any, inputs: dict[str, Any]) -> float:
+    """The MiB that ONNX Runtime takes for a model and keeps: weights, packed weights, tensors."""
+    two = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "one", two[:1], two[1:])
+    one = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / name for name in ("one.onnx", "model.onnx", "x.npy")]
+        paths[0].write_bytes(one.SerializeToString())
+        paths[1].write_bytes(model.SerializeToString())
+        np.save(paths[2], inputs["x"])
+        command = [sys.executable, "-c", GROWTH, *map(str, paths)]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 if __name__ == "__main__":

@@ -122,11 +122,27 @@ def convolution_with(node: Node, kernels: Shape, terms: Terms = PRODUCTS) -> Cal
         int(node.attribute("group") or 1),
         "nhwc" if node.channels_last else "nchw",
     )
+    image = on_image(layer, kernels, terms)
+
+    def body(x: Expr, w: Expr, b: Expr | None = None, scales: Expr | None = None) -> Expr:
+        planes = reshaped(w, kernels, (kernels[0], kernels[1], *layer.kernel))
+        return on_each_image(x, *node.images(), lambda im: image(im, planes, b, scales))
+
+    return body
+
+
+def on_image(layer: Convolution, kernels: Shape, terms: Terms = PRODUCTS) -> Callable[..., Any]:
+    """The convolution of one image, in the layer's layout: a function of x, w, b and scales.
+
+    `kernels` are the numbers of kernels and of the channels of each, and what follows; w is an
+    array [kernels][channels][rows][columns].
+    """
     groups, size = layer.groups, (kernels[1], *layer.kernel)
+    channels_last = layer.layout == "nhwc"
 
     def ordered_as_images(depth: int, w: Any) -> Any:
         """Arrays [channels][rows][columns], `depth` dimensions further in, in the images' order."""
-        return each(depth, channels_innermost)(w) if node.channels_last else w
+        return each(depth, channels_innermost)(w) if channels_last else w
 
     def in_groups(numbers: Expr | None, *inner: int) -> Any:
         """Numbers for each kernel, or kernels, by group."""
@@ -144,11 +160,7 @@ def convolution_with(node: Node, kernels: Shape, terms: Terms = PRODUCTS) -> Cal
             return convolved_in_groups(layer, x, kernels_of, in_groups(b), in_groups(scales), terms)
         return convolved(layer, x, ordered_as_images(1, w), b, scales, terms)
 
-    def body(x: Expr, w: Expr, b: Expr | None = None, scales: Expr | None = None) -> Expr:
-        planes = reshaped(w, kernels, (kernels[0], *size))
-        return on_each_image(x, *node.images(), lambda im: image(im, planes, b, scales))
-
-    return body
+    return image
 
 
 def channels_innermost(image: Any) -> Any:

@@ -1,0 +1,193 @@
+"""Transposed convolutions, as convolutions whose results are interleaved.
+
+Along an axis with stride s, result o reads the elements h of the input and k of the kernel for
+which o + before = h s + k. So k has the remainder r of o + before by s, and the results with equal
+r are a convolution of stride 1 with every s-th element of the kernel. All s remainders together are
+one convolution with s times as many kernels, each with a s-th of the elements; its result has the
+remainders beside each other, and is reordered.
+
+W. Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 2016.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from liftpy.ir.expr import Expr
+from liftpy.language.embedded.lang import join, map, pad, split  # noqa: A004
+from liftpy.networks.operators.convolutions import on_each_image, on_image
+from liftpy.networks.operators.layouts import (
+    along,
+    ordered,
+    part,
+    repeat,
+    reshaped,
+    reversed_array,
+)
+from liftpy.networks.operators.node import Body, Node, decline, operator
+from liftpy.workloads.convolution import Convolution
+
+
+@dataclass(frozen=True)
+class Spread:
+    """An axis of a transposed convolution: `length` elements become `count`.
+
+    Element h and element k of the kernel, of `size` elements that are `dilation` apart, are added
+    to element h stride + k dilation - before.
+
+    >>> axis = Spread(5, 9, size=3, stride=2, before=1)
+    >>> axis.taps, axis.first, axis.windows, axis.padding
+    (2, 0, 5, (1, 0))
+    """
+
+    length: int
+    count: int
+    size: int
+    stride: int = 1
+    before: int = 0
+    dilation: int = 1
+
+    @property
+    def span(self) -> int:
+        """The number of elements from the first to the last one of a kernel."""
+        return self.dilation * (self.size - 1) + 1
+
+    @property
+    def taps(self) -> int:
+        """The elements of a kernel that a result reads; beyond the span they are 0."""
+        return -(-self.span // self.stride)
+
+    @property
+    def first(self) -> int:
+        """The quotient of `before` by the stride: the element that the first result reads last."""
+        return self.before // self.stride
+
+    @property
+    def windows(self) -> int:
+        """How many windows of the input the results read."""
+        return (self.before + self.count - 1) // self.stride - self.first + 1
+
+    @property
+    def padding(self) -> tuple[int, int]:
+        """The elements before and after the input that windows read; negative ones are cut off."""
+        before = self.taps - 1 - self.first
+        return before, self.first + self.windows - self.length
+
+    @property
+    def skipped(self) -> int:
+        """The results of the first window that are not wanted."""
+        return self.before - self.first * self.stride
+
+    def cut(self, xs: Any) -> Any:
+        """The elements that windows read."""
+        before, after = (max(0, -n) for n in self.padding)
+        return part(before, self.length - before - after, self.length)(xs)
+
+    def taken(self, xs: Any) -> Any:
+        """The wanted ones among the results of all windows."""
+        return part(self.skipped, self.count, self.windows * self.stride)(xs)
+
+    def by_remainder(self, ks: Any) -> Any:
+        """The elements of a kernel as [taps][stride]."""
+        if self.dilation > 1:  # zeros between the elements
+            ks = ks >> split(1) >> map(pad(0, self.dilation - 1, 0.0)) >> join()
+            ks = part(0, self.span, self.size * self.dilation)(ks)
+        beyond = self.taps * self.stride - self.span
+        return (pad(0, beyond, 0.0)(ks) if beyond else ks) >> split(self.stride)
+
+
+def spreads_of(node: Node) -> tuple[Spread, Spread]:
+    """The rows and columns of a node's images; images of one dimension have one row."""
+    spatial, kernel = node.shape()[2:], node.shape(1)[2:]
+    rank, counts = len(spatial), node.result_shape[2:]
+    if rank not in {1, 2}:
+        decline(f"windows in {rank} dimensions are not expressed; 1 and 2 are", "kernel_shape")
+    stride = [int(s) for s in node.attribute("strides") or [1] * rank]
+    dilation = [int(d) for d in node.attribute("dilations") or [1] * rank]
+    extra = [int(n) for n in node.attribute("output_padding") or [0] * rank]
+    given = [int(p) for p in node.attribute("pads") or [0] * (2 * rank)]
+    auto = node.attribute("auto_pad") or "NOTSET"
+    found: list[Spread] = []
+    for k in range(rank):
+        axis = Spread(spatial[k], counts[k], kernel[k], stride[k], given[k], dilation[k])
+        if auto == "VALID":
+            axis = Spread(spatial[k], counts[k], kernel[k], stride[k], 0, dilation[k])
+        elif auto != "NOTSET" or node.attribute("output_shape"):
+            # ONNX divides what is more than wanted between the two ends
+            total = max(0, stride[k] * (spatial[k] - 1) + extra[k] + axis.span - counts[k])
+            before = total // 2 if auto == "SAME_UPPER" else total - total // 2
+            axis = Spread(spatial[k], counts[k], kernel[k], stride[k], before, dilation[k])
+        if axis.before < 0:
+            decline("negative padding is not expressed", "pads")
+        found.append(axis)
+    return (found[0], found[1]) if rank == 2 else (Spread(1, 1, 1), found[0])
+
+
+@operator("ConvTranspose", note="1 and 2 spatial dimensions", orders="last")
+def conv_transposed(node: Node) -> Body:
+    """The transpose of the convolution with the second input, applied to the first."""
+    rows, columns = spreads_of(node)
+    channels, groups = node.shape()[1], int(node.attribute("group") or 1)
+    inside = node.shape(1)[1]  # results of each group
+    strides = rows.stride, columns.stride
+    taps = rows.taps, columns.taps
+    count, own = groups * prod(strides) * inside, channels // groups
+    (top, bottom), (left, right) = rows.padding, columns.padding
+    layer = Convolution(
+        channels,
+        rows.length + min(0, top) + min(0, bottom),
+        columns.length + min(0, left) + min(0, right),
+        count,
+        taps,
+        padding=(max(0, top), max(0, bottom), max(0, left), max(0, right)),
+        groups=groups,
+        layout="nhwc" if node.channels_last else "nchw",
+    )
+    convolved = on_image(layer, (count, own, *taps))
+
+    def kernels(w: Expr) -> Any:
+        """[channels][results][rows][columns] as [group, remainders, results][channels][taps]."""
+        planes = (channels, inside, rows.size, columns.size)
+        w = reshaped(w, node.shape(1), planes)
+        w = along(2, rows.by_remainder)(w)
+        w = along(4, columns.by_remainder)(w)
+        w = along(2, reversed_array(taps[0]))(w)
+        w = along(4, reversed_array(taps[1]))(w)
+        shape = (channels, inside, taps[0], strides[0], taps[1], strides[1])
+        w = reshaped(w, shape, (groups, own, *shape[1:]))
+        w = ordered(w, [0, 4, 6, 2, 1, 3, 5])
+        return reshaped(w, (groups, *strides, inside, own, *taps), (count, own, *taps))
+
+    def biases(b: Expr | None) -> Any:
+        """A number for each kernel."""
+        if b is None:
+            return None
+        by_group = reshaped(b, (groups * inside,), (groups, inside))
+        return by_group >> map(repeat(prod(strides))) >> join() >> join()
+
+    def image(x: Any, w: Any, b: Any) -> Any:
+        inner = 0 if node.channels_last else 1
+        x = along(inner + 1, columns.cut)(along(inner, rows.cut)(x))
+        windows = rows.windows, columns.windows
+        parts = groups, *strides, inside
+        if node.channels_last:
+            found = reshaped(convolved(x, w, b, None), (*windows, count), (*windows, *parts))
+            found = ordered(found, [0, 3, 1, 4, 2, 5])
+        else:
+            found = reshaped(convolved(x, w, b, None), (count, *windows), (*parts, *windows))
+            found = ordered(found, [0, 3, 4, 1, 5, 2])
+        long = rows.windows * strides[0], columns.windows * strides[1]
+        split_up = (windows[0], strides[0], windows[1], strides[1])
+        results = groups * inside
+        if node.channels_last:
+            found = reshaped(found, (*split_up, groups, inside), (*long, results))
+        else:
+            found = reshaped(found, (groups, inside, *split_up), (results, *long))
+        return along(inner + 1, columns.taken)(along(inner, rows.taken)(found))
+
+    def body(x: Expr, w: Expr, b: Expr | None = None) -> Expr:
+        return on_each_image(x, *node.images(), lambda im: image(im, kernels(w), biases(b)))
+
+    return body
