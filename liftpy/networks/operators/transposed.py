@@ -80,14 +80,14 @@ class Spread:
         """The results of the first window that are not wanted."""
         return self.before - self.first * self.stride
 
-    def cut(self, xs: Any) -> Any:
-        """The elements that windows read."""
+    def cut(self, xs: Any, axis: int) -> Any:
+        """The elements that windows read, along an axis."""
         before, after = (max(0, -n) for n in self.padding)
-        return part(before, self.length - before - after, self.length)(xs)
+        return part_along(axis, xs, before, self.length - before - after, self.length)
 
-    def taken(self, xs: Any) -> Any:
-        """The wanted ones among the results of all windows."""
-        return part(self.skipped, self.count, self.windows * self.stride)(xs)
+    def taken(self, xs: Any, axis: int) -> Any:
+        """The wanted ones among the results of all windows, along an axis."""
+        return part_along(axis, xs, self.skipped, self.count, self.windows * self.stride)
 
     def by_remainder(self, ks: Any) -> Any:
         """The elements of a kernel as [taps][stride]."""
@@ -96,6 +96,11 @@ class Spread:
             ks = part(0, self.span, self.size * self.dilation)(ks)
         beyond = self.taps * self.stride - self.span
         return (pad(0, beyond, 0.0)(ks) if beyond else ks) >> split(self.stride)
+
+
+def part_along(axis: int, xs: Any, start: int, count: int, length: int) -> Any:
+    """`count` elements from `start` along an axis of this length."""
+    return xs if count == length else along(axis, part(start, count, length))(xs)
 
 
 def spreads_of(node: Node) -> tuple[Spread, Spread]:
@@ -169,7 +174,7 @@ def conv_transposed(node: Node) -> Body:
 
     def image(x: Any, w: Any, b: Any) -> Any:
         inner = 0 if node.channels_last else 1
-        x = along(inner + 1, columns.cut)(along(inner, rows.cut)(x))
+        x = columns.cut(rows.cut(x, inner), inner + 1)
         windows = rows.windows, columns.windows
         parts = groups, *strides, inside
         if node.channels_last:
@@ -185,7 +190,7 @@ def conv_transposed(node: Node) -> Body:
             found = reshaped(found, (*split_up, groups, inside), (*long, results))
         else:
             found = reshaped(found, (groups, inside, *split_up), (results, *long))
-        return along(inner + 1, columns.taken)(along(inner, rows.taken)(found))
+        return columns.taken(rows.taken(found, inner), inner + 1)
 
     def body(x: Expr, w: Expr, b: Expr | None = None) -> Expr:
         return on_each_image(x, *node.images(), lambda im: image(im, kernels(w), biases(b)))
