@@ -66,7 +66,13 @@ MODELS = {
         "rapidocr-onnxruntime",
         "ch_PP-OCRv4_rec_infer.onnx",
         {"x": (1, 3, 48, 160)},
-        {f"{PADDLE}.0": 1, "?": 48, f"{PADDLE}.1": 160},
+        {f"{PADDLE}.0": 1, "x.2": 48, f"{PADDLE}.1": 160},
+    ),
+    "text upside down": Model(
+        "rapidocr-onnxruntime",
+        "ch_ppocr_mobile_v2.0_cls_infer.onnx",
+        {"x": (1, 3, 48, 192)},
+        {"x.2": 48, "x.3": 192},
     ),
     "voice": Model(
         "silero-vad", "silero_vad_op18_ifless.onnx", VOICE, {"batch": 1, "sequence": 512}, RATE

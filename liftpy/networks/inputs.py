@@ -70,11 +70,12 @@ def fixed(dim: Any) -> bool:
 def dynamic(model: library.Model, first: Iterable[str] = ()) -> list[tuple[str, int, str, Any]]:
     """The dynamic dimensions of inputs: input, position, name, declaration; `first` come first.
 
-    A dimension is called as the model declares it, or `INPUT.K` if it has no name there.
+    A dimension is called as the model declares it, or `INPUT.K` if it has no name there. Some
+    exporters call every unknown length `?`: that is no name, and two of them may differ.
     """
     first = {*first}
     return [
-        (value.name, k, dim.dim_param or f"{value.name}.{k}", dim)
+        (value.name, k, dim.dim_param.strip("?") or f"{value.name}.{k}", dim)
         for value in sorted(inputs_of(model), key=lambda value: value.name not in first)
         if value.type.HasField("tensor_type")
         for k, dim in enumerate(value.type.tensor_type.shape.dim)
@@ -141,5 +142,7 @@ def write_sizes(model: library.Model, found: Mapping[str, int]) -> None:
             for dim in value.type.tensor_type.shape.dim:
                 if dim.dim_param in found:
                     dim.dim_value = found[dim.dim_param]
+                elif dim.dim_param and not dim.dim_param.strip("?"):
+                    dim.ClearField("dim_param")
                 elif dim.dim_value < 0:
                     dim.ClearField("dim_value")

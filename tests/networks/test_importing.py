@@ -126,6 +126,15 @@ def test_a_negative_length_is_a_dynamic_one():
     assert found.graph.tensors["y"].shape == (5, 3)
 
 
+def test_question_marks_are_no_name():
+    """Two of them may differ; in other declarations they are of unknown length, too."""
+    nodes = [node("Relu", "x", "t"), node("Transpose", "t", "y", perm=[1, 0])]
+    made = model(nodes, [value("x", ["?", "?"])], [value("y", ["?", "?"])])
+    found = lp.network(made, sizes={"x.0": 2, "x.1": 3})
+    assert found.graph.sizes == {"x.0": 2, "x.1": 3}
+    assert found.graph.tensors["y"].shape == (3, 2)
+
+
 @pytest.mark.parametrize("size", [2.5, "2"])
 def test_a_size_is_a_whole_number(size):
     with pytest.raises(NetworkRefused, match=r"the size N is 2.*: it is a whole number"):
