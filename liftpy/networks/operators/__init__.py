@@ -14,6 +14,7 @@ from liftpy.networks.operators import (
     normalization,
     quantised,
     rearranging,
+    resizing,
 )
 from liftpy.networks.operators.node import REGISTRY, Declined, Entry, Node, Operand
 
@@ -30,4 +31,5 @@ __all__ = [
     "normalization",
     "quantised",
     "rearranging",
+    "resizing",
 ]
