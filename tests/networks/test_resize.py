@@ -38,7 +38,10 @@ def resizing(x, *, scales=None, sizes=None, opset=19, operator="Resize", **given
     names = ["x", *constants]
     if operator == "Resize" and opset >= 11:
         if opset < 13:  # these inputs cannot be left out
-            constants = {"roi": np.zeros(0, np.float32), "scales": np.zeros(0, np.float32)} | constants
+            constants = {
+                "roi": np.zeros(0, np.float32),
+                "scales": np.zeros(0, np.float32),
+            } | constants
         given_names = [n if n in constants else "" for n in ("roi", "scales", "sizes")]
         names = ["x", *given_names[: 3 if "sizes" in constants else 2]]
     kind = helper.np_dtype_to_tensor_dtype(x.dtype)
@@ -96,6 +99,16 @@ def test_the_coefficient_of_cubic_interpolation_is_an_attribute(coefficient):
     np.testing.assert_allclose(computed(made, x), reference(made, x), rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("how", TRANSFORMATIONS)
+@pytest.mark.parametrize("sizes", [(11, 3), (5, 13)], ids=str)
+def test_cubic_interpolation_without_what_is_outside(how, sizes):
+    x = distinct(2, 7, 5)
+    made = resizing(x, sizes=(2, *sizes), mode="cubic", exclude_outside=1, **{MODE: how})
+    found = computed(made, x)
+    np.testing.assert_allclose(found, reference(made, x), rtol=1e-5, atol=1e-4)
+    assert not np.allclose(found, reference(resizing(x, sizes=(2, *sizes), mode="cubic"), x))
+
+
 @pytest.mark.parametrize(
     ("how", "given", "wanted"),
     [
@@ -151,7 +164,9 @@ def test_floats_of_other_sizes_are_interpolated(dtype):
     made = resizing(x, sizes=(5, 11), mode="linear")
     found = computed(made, x)
     assert found.dtype == dtype
-    np.testing.assert_allclose(found, reference(made, x), rtol=1e-3 if dtype == np.float16 else 1e-12)
+    np.testing.assert_allclose(
+        found, reference(made, x), rtol=1e-3 if dtype == np.float16 else 1e-12
+    )
 
 
 def test_a_scale_is_rounded_to_a_fraction_that_moves_no_place_far():
@@ -276,9 +291,10 @@ def test_sizes_may_keep_the_aspect_ratio(policy, mode):
         {"sizes": (3, 11, 3), "mode": "linear"},
         {"sizes": (3, 4, 13), "mode": "cubic", MODE: "align_corners"},
         {"scales": (1, 1.7, 0.6), "mode": "linear", MODE: "asymmetric"},
+        {"sizes": (3, 4, 13), "mode": "cubic", "exclude_outside": 1},
         {"scales": (1, 1.7, 0.6), "mode": "nearest", "nearest_mode": "ceil"},
     ],
-    ids=["linear", "cubic", "scales", "nearest"],
+    ids=["linear", "cubic", "scales", "inside", "nearest"],
 )
 def test_kernels_have_the_results_of_the_meaning(given, device):
     x = distinct(3, 7, 5)
@@ -305,8 +321,8 @@ def resize(x: [7]f32) =
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"antialias": 1, "mode": "linear"}, r"`antialias`\): antialias is not expressed"),
-        ({"exclude_outside": 1, "mode": "cubic"}, r"`exclude_outside`\): exclude_outside is not"),
+        ({"antialias": 1, "mode": "linear"}, r"`antialias`\): filters are not expressed"),
+        ({"exclude_outside": 1, "mode": "linear"}, r"`exclude_outside`\): it is not expressed in"),
         ({"mode": "cubic", MODE: "pytorch_half_pixel", "sizes": [1]}, "of one element"),
     ],
     ids=["antialias", "exclude_outside", "one element"],

@@ -8,23 +8,27 @@ whole numbers over `c`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import greatest, least
 from liftpy.ir.types import F16, F32, F64, FLOATS, I32, ScalarType, integer_range
 from liftpy.language.embedded.lang import (
+    full,
     gather,
     generate,
     join,
     map,  # noqa: A004
+    pad,
 )
 from liftpy.networks.operators.layouts import Change, aligned_map, along, repeat, to
 from liftpy.networks.operators.node import CHANNELS_LAST, Body, Node, decline, literal, operator
 
+MODE = "coordinate_transformation_mode"
 HALF = Fraction(1, 2)
 
 TOLERANCES = {F16: Fraction("1e-6"), F32: Fraction("1e-6"), F64: Fraction("1e-11")}
@@ -51,8 +55,7 @@ BLOCKS = {("asymmetric", "floor"), ("tf_half_pixel_for_nn", "floor")} | {
     "Upsample",
     "Resize",
     decided_by=(1, 2, 3),
-    note="without `antialias`, `exclude_outside` and `tf_crop_and_resize`; only floats are "
-    "interpolated",
+    note="without `antialias` and `tf_crop_and_resize`; only floats are interpolated",
     orders="last",
 )
 def resize(node: Node) -> Body:
@@ -61,12 +64,13 @@ def resize(node: Node) -> Body:
     Where a whole scale makes blocks of equal elements, these are repeated.
     """
     mode = node.attribute("mode") or "nearest"
-    how = node.attribute("coordinate_transformation_mode") or "asymmetric"
+    how = node.attribute(MODE) or "asymmetric"
     rounding = node.attribute("nearest_mode") or "floor"
-    for name in ("antialias", "exclude_outside"):
-        if node.attribute(name):
-            decline(f"{name} is not expressed", name)
-    if mode not in {"nearest", *INTERPOLATIONS}:
+    if node.attribute("antialias"):
+        decline("filters are not expressed", "antialias")
+    if node.attribute("exclude_outside") and mode != "cubic":
+        decline(f"it is not expressed in the mode {mode}", "exclude_outside")
+    if mode not in {"nearest", "linear", "cubic"}:
         decline(f"the mode {mode} is not expressed", "mode")
     if mode != "nearest" and node.type() not in FLOATS:
         decline(f"ONNX does not define how interpolated {node.type()} are rounded", "mode")
@@ -129,6 +133,10 @@ class Numbers:
     a: int
     b: int
     c: int
+
+    def below(self, o: Any) -> Any:
+        """The place of an element, rounded down; `o` is a number or an index."""
+        return (self.a * o + self.b) // self.c
 
     def fit(self, count: int) -> bool:
         """Whether an i32 has the numerators of the fractions of `count` elements."""
@@ -224,9 +232,6 @@ def places(how: str, scale: Fraction, old: int, new: int, *, cubic: bool) -> Lin
     return lines[how] if how in lines else decline(f"{how} is not expressed", MODE)
 
 
-MODE = "coordinate_transformation_mode"
-
-
 # --- programs -------------------------------------------------------------------------------------
 
 
@@ -235,14 +240,10 @@ def reading(at: Numbers, old: int, new: int, offset: int = 0) -> Change:
 
     `old` and `new` are the lengths of the axis and of the result.
     """
-
-    def index(o: Any) -> Any:
-        return (at.a * o + at.b) // at.c + offset
-
-    below, beyond = index(0) < 0, index(new - 1) >= old
+    below, beyond = outside(at, old, new, offset)
 
     def inside(o: Any) -> Any:
-        k = greatest(index(o), 0) if below else index(o)
+        k = greatest(at.below(o) + offset, 0) if below else at.below(o) + offset
         return least(k, old - 1) if beyond else k
 
     if not at.fit(new):
@@ -250,61 +251,78 @@ def reading(at: Numbers, old: int, new: int, offset: int = 0) -> Change:
     return gather(new, inside)
 
 
+def outside(at: Numbers, old: int, new: int, offset: int) -> tuple[int, int]:
+    """How far the neighbours at an offset from the places lie before an axis, and beyond it."""
+    return max(0, -at.below(0) - offset), max(0, at.below(new - 1) + offset - old + 1)
+
+
+def ones_inside(at: Numbers, old: int, new: int, offset: int, real: ScalarType) -> Expr:
+    """1 for each place whose neighbour at an offset is inside the axis, else 0."""
+    before, beyond = outside(at, old, new, offset)
+    ones = full(old, literal(1, real))
+    padded = pad(before, beyond, 0.0)(ones) if before or beyond else ones
+    return gather(new, lambda o: at.below(o) + offset + before)(padded)
+
+
 def interpolated(node: Node, at: Numbers, old: int, new: int, rank: int) -> Change:
-    """The values at places along the outermost of `rank` axes, of neighbours on both sides."""
-    offsets, formula = INTERPOLATIONS[node.attribute("mode")]
+    """The values at places along the outermost of `rank` axes, of neighbours on both sides.
+
+    With `exclude_outside`, neighbours beyond the ends have the weight 0, and the sum of all weights
+    divides the value.
+    """
     if at.c == 1:
         return reading(at, old, new)
-    own = node.type()
+    own, cubic = node.type(), node.attribute("mode") == "cubic"
     real = F32 if own == F16 else own
-    coefficient = literal(node.attribute("cubic_coeff_a") or 0, real)
+    offsets = range(-1, 3) if cubic else range(2)
+    coefficient = float(node.attribute("cubic_coeff_a") or 0)
+    divided = bool(node.attribute("exclude_outside"))
 
     def element(*parts: Any) -> Any:
-        *neighbours, distance = parts
-        return to(own)(formula([to(real)(x) for x in neighbours], distance, coefficient, real))
+        *others, distance = parts
+        x, y, *more = (to(real)(neighbour) for neighbour in others[: len(offsets)])
+        if not cubic:
+            return to(own)(x + (y - x) * distance)
+        weights = cubic_weights(distance, coefficient, real)
+        if divided:
+            weights = products(weights, others[len(offsets) :])
+        value = total(products(weights, [x, y, *more]))
+        return to(own)(value / total(weights) if divided else value)
 
     def change(xs: Any) -> Any:
-        distances = generate(new, lambda o: distance(o, at, real))
+        numbers = [ones_inside(at, old, new, k, real) for k in offsets] if divided else []
+        numbers.append(generate(new, lambda o: distance_from_below(o, at, real)))
         neighbours = [reading(at, old, new, k)(xs) for k in offsets]
         operands = [(x, [*range(rank)]) for x in neighbours]
-        return aligned_map(element, [*operands, (distances, [0])], rank)
+        return aligned_map(element, [*operands, *((x, [0]) for x in numbers)], rank)
 
     return change
 
 
-def distance(o: Any, at: Numbers, real: ScalarType) -> Any:
-    """How far the place of an element is from the one below it, of 1."""
+def distance_from_below(o: Any, at: Numbers, real: ScalarType) -> Any:
+    """How far the place of element `o` is from the neighbour below it: at least 0, less than 1."""
     a, b = at.a % at.c, at.b % at.c
     numerator = o if a == 1 else o * a
     return to(real)((numerator + b if b else numerator) % at.c) / literal(at.c, real)
 
 
-def linear(xs: Sequence[Any], t: Any, _: Any, __: ScalarType) -> Any:
-    """The value at the distance `t` from the first of two neighbours."""
-    x, y = xs
-    return x + (y - x) * t
+def cubic_weights(t: Any, a: float, real: ScalarType) -> list[Any]:
+    """The weights of four neighbours at the distance `t` from the second, with a coefficient `a`.
 
-
-def cubic(xs: Sequence[Any], t: Any, a: Any, real: ScalarType) -> Any:
-    """The value at the distance `t` from the second of four neighbours, with the coefficient `a`.
-
-    The weights are those of the cubic convolution that ONNX describes, as factors.
+    They are those of the cubic convolution that ONNX describes, the outer two as products.
     """
-    one = literal(1, real)
+    one, steep, flat = (literal(number, real) for number in (1, a + 2, a + 3))
     s = one - t
-    steep, flat = literal(a.value + 2, real), literal(a.value + 3, real)
-
-    def inner(u: Any) -> Any:
-        return (steep * u - flat) * u * u + one
-
-    outer = a * t * s
-    return outer * s * xs[0] + inner(t) * xs[1] + inner(s) * xs[2] + outer * t * xs[3]
+    outer = literal(a, real) * t * s
+    inner = [(steep * u - flat) * u * u + one for u in (t, s)]
+    return [outer * s, *inner, outer * t]
 
 
-Interpolation = tuple[Sequence[int], Callable[[Sequence[Any], Any, Any, ScalarType], Any]]
+def products(xs: Sequence[Any], ys: Sequence[Any]) -> list[Any]:
+    """The products of scalars."""
+    return [x * y for x, y in zip(xs, ys, strict=True)]
 
-INTERPOLATIONS: dict[str, Interpolation] = {
-    "linear": ((0, 1), linear),
-    "cubic": ((-1, 0, 1, 2), cubic),
-}
-"""The neighbours that a mode reads, as offsets from the lower one, and what it computes of them."""
+
+def total(xs: Sequence[Any]) -> Any:
+    """The sum of scalars."""
+    return reduce(lambda found, x: found + x, xs)
