@@ -112,9 +112,13 @@ def scales_of(node: Node) -> tuple[list[Fraction], bool]:
     if value is None:
         value = node.attribute("scales")
     if value is not None and len(value):
-        found = dict(zip(axes, (Fraction(float(scale)) for scale in value), strict=True))
+        if len(value) != len(axes) or not all(0 < scale < math.inf for scale in value):
+            decline(f"{len(axes)} scales above 0 are needed, not {[*value]}", "scales")
+        found = {k: Fraction(float(scale)) for k, scale in zip(axes, value, strict=True)}
         return [found.get(k, Fraction(1)) for k in range(len(own))], False
     sizes = node.numbers("sizes", 3) or [own[k] for k in axes]
+    if len(sizes) != len(axes):
+        decline(f"{len(axes)} sizes are needed, not {sizes}", "sizes")
     found = {k: Fraction(size, own[k]) for k, size in zip(axes, sizes, strict=True)}
     policy = node.attribute("keep_aspect_ratio_policy") or "stretch"
     if policy != "stretch":
@@ -165,8 +169,9 @@ class Line:
         """The line with the simplest step for which no place moves beyond the tolerance of a type.
 
         A float is a fraction with a denominator of up to 24 bits, whose products do not fit into
-        an i32: the scale 0.6 is 10066330 / 2**24. Where the simplest step has too large a
-        denominator too, less wide types have one as far away as the neighbouring scale.
+        an i32: the scale 0.6 is 10066330 / 2**24. If the products of the simplest step do not fit
+        either, the tolerance is increased for types other than f64, at most to the rounding of a
+        scale to f32.
         """
         width = TOLERANCES[t] / count
         limit = width if t == F64 else max(width, self.step * ULP)
@@ -179,12 +184,12 @@ class Line:
     def rounded(self, rounding: str, count: int, *, exact: bool) -> Numbers:
         """The rounded places of `count` elements, as the whole parts of others.
 
-        Unless the step is `exact`, it is the simplest one that rounds all places to the same
-        elements: among the steps that do, those half way to the first that does not.
+        Unless the step is `exact` or simple, it is replaced by the simplest one that gives the same
+        elements. Steps up to half way to the first that gives other elements are tried.
         """
         up = rounding in UP
         line = Line(self.step, self.shift, self.start + (UP if up else DOWN)[rounding])
-        if not exact:
+        if not exact and self.step.denominator > count:
             low, high = Fraction(0), 2 * self.step
             for o in range(count):
                 if steps := o + self.shift:
@@ -326,3 +331,43 @@ def products(xs: Sequence[Any], ys: Sequence[Any]) -> list[Any]:
 def total(xs: Sequence[Any]) -> Any:
     """The sum of scalars."""
     return reduce(lambda found, x: found + x, xs)
+
+
+# --- ONNX's reference evaluator -------------------------------------------------------------------
+
+
+def misread(node: Node) -> bool:
+    """Whether ONNX's reference evaluator reads other elements since it rounds places to f64.
+
+    A rounded place may be on the other side of a tie between two elements. For interpolation, the
+    evaluator adds 1 or 2 to a place. If the sum of a place above a whole number is rounded to a
+    whole number, it applies the weights of this place to elements that are one further left.
+    """
+    mode, how = node.attribute("mode"), node.attribute(MODE)
+    scales, _ = scales_of(node)
+    for scale, old, new in zip(scales, node.shape(), node.result_shape, strict=True):
+        if (scale, new) == (1, old) or old == 1:
+            continue
+        line = places(how, scale, old, new, cubic=mode == "cubic")
+        for o, rounded in enumerate(rounded_places(how, float(scale), old, new)):
+            exact = line.step * (o + line.shift) + line.start
+            if abs(rounded - exact) > 1e-9 * max(1, old):
+                return False  # this is another place, not a rounded one
+            if mode != "nearest":
+                below, added = math.floor(rounded), 2 if mode == "cubic" else 1
+                if rounded != below and rounded + added == below + added:
+                    return True
+            elif any(f(2 * rounded) != f(2 * exact) for f in (math.floor, math.ceil)):
+                return True
+    return False
+
+
+def rounded_places(how: str, scale: float, old: int, new: int) -> list[float]:
+    """The places as ONNX's reference evaluator computes them, in f64."""
+    length = scale * old
+    if how == "align_corners":
+        return [0.0 if length == 1 else o * (old - 1) / (length - 1) for o in range(new)]
+    if how == "asymmetric":
+        return [o / scale for o in range(new)]
+    offset = old / 2 * (1 - new / length) if how == "half_pixel_symmetric" else 0.0
+    return [offset + (o + 0.5) / scale - 0.5 for o in range(new)]
