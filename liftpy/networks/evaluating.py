@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -133,7 +133,8 @@ def known_error(graph: Graph, operation: Operation) -> str:
             if shape[:1] != shape[1:2]:
                 return "it normalizes as many channels as there are images"
         case "Resize":
-            if misread(described(graph, operation, REGISTRY["Resize"])):
+            known = replace(graph, tensors=tensors)
+            if misread(described(known, operation, REGISTRY["Resize"])):
                 return "it rounds places between elements, and reads the neighbours of others"
         case _:
             pass
