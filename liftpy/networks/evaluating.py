@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,12 @@ import numpy as np
 from liftpy.errors import NetworkRefused, plural
 from liftpy.ir.program import Program
 from liftpy.networks import onnx_library as library
+from liftpy.networks.channels_last import described
 from liftpy.networks.comparing import errors_of, tolerance_of
 from liftpy.networks.executing import Array, Step, by_meaning, execute, result_of
 from liftpy.networks.graph import Graph, Operation, Tensor
+from liftpy.networks.operators import REGISTRY
+from liftpy.networks.operators.resizing import misread
 
 
 def by_reference(graph: Graph, operation: Operation, held: Mapping[str, Array]) -> list[Array]:
@@ -129,6 +132,10 @@ def known_error(graph: Graph, operation: Operation) -> str:
         case "LRN":
             if shape[:1] != shape[1:2]:
                 return "it normalizes as many channels as there are images"
+        case "Resize":
+            known = replace(graph, tensors=tensors)
+            if misread(described(known, operation, REGISTRY["Resize"])):
+                return "it rounds places between elements, and reads the neighbours of others"
         case _:
             pass
     return ""

@@ -38,6 +38,13 @@ def one(operator, inputs="c", shape=(1, 4, ROWS, COLUMNS), more=(), batch=1, **g
     return after_convolution([made], [*shape], more, batch, **arrays)
 
 
+def resized(shape, **given):
+    """A Resize to a shape, whose inputs before the lengths are left out."""
+    made = node("Resize", "c k", "y", "last", **given)
+    made.input[:] = ["c", "", "", "k"]
+    return after_convolution([made], shape, k=np.int64(shape))
+
+
 RNG = np.random.default_rng(11)
 IMAGE = [1, 4, ROWS, COLUMNS]
 MODELS = {
@@ -87,6 +94,9 @@ MODELS = {
         count_include_pad=1,
     ),
     "norm of windows": one("LpPool", shape=(1, 4, 4, 6), kernel_shape=[2, 2]),
+    "blocks of equal pixels": resized((1, 4, 10, 14), mode="nearest"),
+    "nearest pixels": resized((1, 4, 3, 11), mode="nearest", nearest_mode="floor"),
+    "interpolated pixels and channels": resized((1, 3, 11, 5), mode="linear"),
     "mean of images": one("GlobalAveragePool", shape=(1, 4, 1, 1)),
     "largest of images": one("GlobalMaxPool", shape=(2, 4, 1, 1), batch=2),
     "groups": one("Conv", "c g", (1, 6, ROWS, COLUMNS), g=some(RNG, 6, 2, 1, 1), group=2),

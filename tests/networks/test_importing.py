@@ -172,7 +172,7 @@ def test_unsupported_nodes_are_named_all_at_once():
     nodes = [
         node("Det", "x", "d", "det1"),
         node("Relu", "d", "r", "relu1"),
-        node("Resize", "r  s", "z", "resize1", mode="linear"),
+        node("Resize", "r  s", "z", "resize1", mode="linear", antialias=1),
         node("Det", "z", "y", "det2"),
     ]
     nodes[2].input[:] = ["r", "", "s"]
@@ -182,7 +182,7 @@ def test_unsupported_nodes_are_named_all_at_once():
     message = str(refused.value)
     assert "3 nodes without a program" in message
     assert "det1 (Det): it has no program" in message
-    assert "resize1 (Resize, `mode`): interpolation is not expressed" in message
+    assert "resize1 (Resize, `antialias`): filters are not expressed" in message
     assert "det2 (Det): it has no program" in message
     found = lp.network(made, partial=True)
     assert [u.node for u in found.unsupported] == ["det1", "resize1", "det2"]

@@ -37,54 +37,7 @@ def computed(made, *inputs):
     return network.evaluate(inputs)[network.graph.outputs[0]]
 
 
-# --- Resize ---------------------------------------------------------------------------------------
-
 ROW = np.float32([3, 1, 4, 15, 9])
-
-
-def resized(scale, *, opset=19, length=5, operator="Resize", **given):
-    """A Resize or Upsample of a row by a scale."""
-    row = np.resize(ROW, length)
-    scales = np.float32([scale])
-    if operator == "Upsample" or opset < 11:
-        arrays = {"x": row, "scales": scales}
-    else:
-        arrays = {"x": row, "_": None, "scales": scales}
-    return single(operator, arrays, opset=opset, fixed=["scales"], mode="nearest", **given)
-
-
-ASYMMETRIC = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        resized(2.1, **ASYMMETRIC),  # the result has 10 elements: as with the factor 2
-        resized(1.1, **ASYMMETRIC),  # 5 elements: as with the factor 1
-        resized(2.19),
-        resized(2.1, operator="Upsample", opset=9),
-        resized(2.1, opset=10),
-    ],
-    ids=["2.1", "1.1", "half pixel", "Upsample", "opset 10"],
-)
-def test_a_resize_by_a_fractional_scale_is_declined_though_its_lengths_have_a_whole_quotient(made):
-    with pytest.raises(NetworkRefused, match=r"`scales`\): only whole factors are expressed, not"):
-        lp.network(made)
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        resized(3, **ASYMMETRIC),
-        resized(3),
-        resized(3, axes=[-1]),
-        resized(3, operator="Upsample", opset=9),
-        resized(3, opset=10),
-    ],
-    ids=["asymmetric", "half pixel", "axes", "Upsample", "opset 10"],
-)
-def test_a_resize_by_a_whole_scale_repeats_each_element(made):
-    np.testing.assert_array_equal(computed(made, ROW), ROW[np.arange(15) // 3])
 
 
 # --- Gemm -----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from liftpy.networks.operators import (
     normalization,
     quantised,
     rearranging,
+    resizing,
     transposed,
 )
 from liftpy.networks.operators.node import REGISTRY, Declined, Entry, Node, Operand
@@ -31,5 +32,6 @@ __all__ = [
     "normalization",
     "quantised",
     "rearranging",
+    "resizing",
     "transposed",
 ]

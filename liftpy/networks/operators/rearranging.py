@@ -1,4 +1,4 @@
-"""Operators that move elements: Reshape, Transpose, Concat, Split, Slice, Pad, Gather, Resize."""
+"""Operators that move elements: Reshape, Transpose, Concat, Split, Slice, Pad, Gather."""
 
 from __future__ import annotations
 
@@ -378,47 +378,3 @@ def space_to_depth(node: Node) -> Body:
     return lambda x: reshaped(
         ordered(reshaped(x, node.shape(), shape), order), moved, node.result_shape
     )
-
-
-@operator("Upsample", "Resize", decided_by=(1, 2, 3), note="nearest, by whole factors")
-def resize(node: Node) -> Body:
-    """Nearest neighbours where each element becomes a block of equal ones.
-
-    Only the (mode, coordinate, rounding) combinations that read exactly these are accepted.
-    """
-    if (node.attribute("mode") or "nearest") != "nearest":
-        decline("interpolation is not expressed", "mode")
-    own, shape = node.shape(), node.result_shape
-    how = node.attribute("coordinate_transformation_mode") or "asymmetric"
-    rounding = node.attribute("nearest_mode") or "floor"
-    blocks = {("asymmetric", "floor"), ("half_pixel", "round_prefer_floor")}
-    blocks |= {("half_pixel", "round_prefer_ceil"), ("pytorch_half_pixel", "round_prefer_floor")}
-    if (how, rounding) not in blocks:
-        decline(f"nearest with {how} and {rounding} is not expressed", "nearest_mode")
-    if any(new % old for old, new in zip(own, shape, strict=True)):
-        decline(f"only whole factors are expressed, not {own} to {shape}", "scales")
-    axes = node.attribute("axes") or range(len(own))
-    for axis, scale in zip(axes, scales_of(node), strict=False):
-        if scale * own[axis] != shape[axis]:
-            decline(f"only whole factors are expressed, not {scale:g}", "scales")
-
-    def body(x: Expr) -> Expr:
-        for axis, (old, new) in enumerate(zip(own, shape, strict=True)):
-            if new != old:
-                factor = new // old
-                x = along(axis, lambda xs, f=factor: join()(map(repeat(f))(xs)))(x)
-        return x
-
-    return body
-
-
-def scales_of(node: Node) -> list[float]:
-    """The scales of a Resize or Upsample; none if it is given sizes, whose quotients they are.
-
-    A scale can be fractional where the lengths have a whole quotient: 5 times 2.1 is rounded to 10,
-    but the elements are read 2.1 apart.
-    """
-    value = node.constant(2 if node.operator == "Resize" and node.version >= 11 else 1)
-    if value is None:
-        value = node.attribute("scales")
-    return [] if value is None else [float(scale) for scale in value]
