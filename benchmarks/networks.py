@@ -8,12 +8,13 @@ NETWORK is a name of `NETWORKS`; --size is the height and width of the image, by
 --declared-order is given. The operations are joined, and explored for --explore seconds with the
 defaults of `liftpy explore`. The plan chooses among the candidates that the campaigns in the folder
 --db have measured; an operation without a campaign has one like the best of a similar operation, or
-its first. With --memory-limit, the plan is the fastest one whose device memory is within that many
-MiB. The outputs are compared with ONNX Runtime's, if it is installed. A turn begins after a rest in
-which the threads of the other library stop spinning.
+its first. With --memory-limit, the plan is the fastest one that needs at most that many MiB of
+device memory. The outputs are compared with ONNX Runtime's, if it is installed. A turn begins after
+a rest in which the threads of the other library stop spinning.
 
-The front of time and memory is printed, and the memory by which another process grows when ONNX
-Runtime loads and runs the model, after it has run a model of one operation.
+The benchmark also prints the front of time and memory, and the memory that ONNX Runtime takes: the
+growth of another process while it loads and runs the model. That process has already run a model of
+one operation.
 """
 
 from __future__ import annotations

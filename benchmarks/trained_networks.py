@@ -3,11 +3,14 @@
     pip install --no-deps magika rapidocr-onnxruntime silero-vad
     python benchmarks/trained_networks.py [MODEL ...] [--seed N]
 
-MODEL is a name of `MODELS`; by default, all those whose packages are installed. The packages are
-not imported. Each model is imported, its operations are joined, with channels last, and run on the
-device with the first candidate of each program. Nodes without a program (`If`) are computed by ONNX
-Runtime. The inputs are random (seed --seed). For each result, the largest difference from ONNX
-Runtime's is printed, divided by the largest value. The exit status is 1 if one exceeds 1e-4.
+MODEL is a name of `MODELS`; the default is all of them. Models whose packages are not installed are
+skipped. Python does not import the packages. Each model is imported, stored with channels last,
+joined, and run on the device with the first candidate of each program. ONNX Runtime computes the
+nodes without a program, such as `If`. The inputs are random (seed --seed).
+
+The difference of a result is the largest distance of an element from ONNX Runtime's, divided by the
+largest value of ONNX Runtime's result. The largest difference of each model is printed. The exit
+status is 1 if one exceeds 1e-4, or if no model was compared.
 """
 
 from __future__ import annotations
@@ -26,14 +29,14 @@ import onnxruntime
 import liftpy as lp
 
 LARGEST = 1e-4
-"""The largest allowed difference, as a part of the largest value of a result."""
+"""The largest allowed difference, relative to the largest value of a result."""
 
 
 @dataclass(frozen=True)
 class Model:
     """A model in an installed package: its file, and the lengths of its dynamic dimensions.
 
-    `shapes` are those of the inputs, `given` the values of those that are not random.
+    `shapes` are the shapes of the inputs; `given` has the values of those that are not random.
     """
 
     package: str
@@ -84,7 +87,7 @@ MODELS = {
 
 
 def compare(name: str, path: Path, seed: int) -> bool:
-    """Whether the results of a model are those of ONNX Runtime; prints a line."""
+    """Whether the results of a model agree with ONNX Runtime's; prints a line about them."""
     model, rng = MODELS[name], np.random.default_rng(seed)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     types = {one.name: one.type for one in session.get_inputs()}

@@ -85,7 +85,7 @@ def exactly(
 ) -> Candidate | None:
     """The candidate of some units with exactly these settings; None if there is none.
 
-    Others with the same settings have more: a choice that this one's skeleton does not have.
+    A candidate that has further settings, such as a choice that other skeletons lack, is skipped.
     """
     for unit in units:
         part = unit.fitting(settings)

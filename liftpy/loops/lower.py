@@ -121,7 +121,7 @@ def lowered(kernel: Kernel, names: dict[str, str]) -> tuple[LoopKernel, Nest]:
 
 
 def destination(kernel: Kernel, name: str, allocate: Allocate, emitter: Emitter) -> Value:
-    """Where a kernel stores its value: in memory of its own, or the part that a view reads."""
+    """Where a kernel stores its value: its own buffer, or the elements that its view reads."""
     view = kernel.output_view
     if view is None:
         return memory_view(name, kernel.writes.type, allocate)

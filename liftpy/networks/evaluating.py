@@ -135,7 +135,7 @@ def known_error(graph: Graph, operation: Operation) -> str:
         case "Resize":
             known = replace(graph, tensors=tensors)
             if misread(described(known, operation, REGISTRY["Resize"])):
-                return "it rounds places between elements, and reads the neighbours of others"
+                return "it rounds coordinates to f64, and reads other elements"
         case _:
             pass
     return ""

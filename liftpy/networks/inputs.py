@@ -70,8 +70,8 @@ def fixed(dim: Any) -> bool:
 def dynamic(model: library.Model, first: Iterable[str] = ()) -> list[tuple[str, int, str, Any]]:
     """The dynamic dimensions of inputs: input, position, name, declaration; `first` come first.
 
-    A dimension is called as the model declares it, or `INPUT.K` if it has no name there. Some
-    exporters call every unknown length `?`: that is no name, and two of them may differ.
+    The name of a dimension is the one that the model declares, or `INPUT.K` if it declares none.
+    `?` is no name: some exporters write it for every unknown length, and two of these may differ.
     """
     first = {*first}
     return [

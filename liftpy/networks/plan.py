@@ -315,7 +315,7 @@ def derived(
     device: Device,
     where: str,
 ) -> Module:
-    """The kernels of a candidate, whose result is stored in a larger array if there is a view.
+    """The kernels of a candidate. With an output view, they store the result in a larger array.
 
     StoreRefused if there is no such candidate; the message begins with `where`.
     """
@@ -325,7 +325,7 @@ def derived(
 
 
 def stored_in(option: Option, operation: Operation, view: Lambda | None, device: Device) -> Option:
-    """An option whose result is stored in a larger array, or in its own without a view."""
+    """The option with kernels that store the result through an output view, if there is one."""
     if operation.program is None:
         return option
     where = f"operation {operation.name}"

@@ -43,6 +43,8 @@ from liftpy.opencl.session import Session
 class Times:
     """Nanoseconds of a run: of each kernel, and of the whole on the host, without copies.
 
+    The whole can include the time in which the host queues the copies of the outputs.
+
     `spans` are the start and end of each kernel by operation, by the clock `clock`. `hosted` are
     the times of operations without a program, with the copies of what they read and write; they are
     part of `host_ns`.
@@ -70,10 +72,12 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Run:
-    """A run of a network: what was launched, with the spans and the host's time, and hosted times.
+    """A run of a network.
 
-    The spans are read from the events when somebody asks: of short kernels, that takes as long as
-    the launches.
+    `launched` has, for each group, the operations, a function that reads the spans of their
+    kernels, and the host's time. `hosted` are the times of the operations that the host computed.
+    Spans are read from the events only on request: for short kernels, this takes as long as the
+    launches.
     """
 
     clock: Clock
@@ -142,7 +146,7 @@ class Runner:
             for name, members in only_read(graph, shared).items()
         }
         self._lent: set[str] = set()
-        self._copied: list[Any] = []  # what must exist until copies are over
+        self._copied: list[Any] = []  # arrays and events to keep until the copies are over
         self._spoiled = _spoiled_by(shared, schedule)
 
     @property
@@ -190,14 +194,15 @@ class Runner:
             self._copied.clear()
 
     def _launched(self, host: dict[str, Any], *, poison: bool, on_device: bool) -> dict[str, Any]:
-        """The outputs, whose elements are there once the queue is finished."""
+        """The outputs; their elements are valid once the queue is finished."""
         found = _Run(self._session.opened.clock)
         result = self._on_device if on_device else self._result
         outputs: dict[str, Any] = {}
 
         def at_the_end() -> None:
-            # After the kernels, the caches hold none of the host's code, so all that need not wait
-            # for them is done while they run: outputs are queued, and old events are released.
+            # After the kernels, the caches hold none of the host's code. So the host does all that
+            # need not wait for the kernels while they run: it queues the copies of the outputs and
+            # releases the events of the last run.
             self._last = found
             outputs.update((name, result(name, host)) for name in self.graph.outputs)
 
@@ -341,7 +346,7 @@ class Runner:
         return array
 
     def _result(self, name: str, host: Mapping[str, Any]) -> Any:
-        """An output in an array of NumPy; it has the elements once the queue is finished."""
+        """An output as a NumPy array; its elements are valid once the queue is finished."""
         if name in self._tensors:
             return self._read(name, wait=False)
         value = host[name]
@@ -357,9 +362,9 @@ class Runner:
 
 
 def _spoiled_by(shared: TensorPlaces, schedule: Schedule) -> dict[str, list[str]]:
-    """The results whose places are filled with NaN before an operation, by operation.
+    """For each operation, the results whose places are filled with NaN before it runs.
 
-    The slices of a tensor are in one place, which is filled before the first of them is computed.
+    The slices of a tensor share one place. It is filled before the first of them is computed.
     """
     found: dict[str, list[str]] = {}
     begun: set[str] = set()
@@ -376,7 +381,10 @@ def _spoiled_by(shared: TensorPlaces, schedule: Schedule) -> dict[str, list[str]
 def _groups_of(
     parts: Sequence[tuple[OperationLaunches, Armed | None]], *, apart: bool
 ) -> list[_Group]:
-    """The operations in groups: one ends with an operation of the host, or, `apart`, with any."""
+    """The groups of operations that are queued together.
+
+    Operations of the host end a group; with `apart`, each operation is a group of its own.
+    """
     groups: list[_Group] = []
     for call, part in parts:
         if not groups or apart or groups[-1].hosted:

@@ -81,7 +81,7 @@ class Schedule:
 
 def schedule_of(graph: Graph, modules: Mapping[str, Module], layout: Layout) -> Schedule:
     """The schedule of a network whose operations have these modules, by name."""
-    slices = sharing(graph, layout.alignment).slices  # the place of one is that of the whole
+    slices = sharing(graph, layout.alignment).slices  # each has the place of the whole tensor
     tensors = {
         n: Place(ARENA, layout.tensors[n], graph.tensors[slices[n].of if n in slices else n].bytes)
         for n in resident(graph)

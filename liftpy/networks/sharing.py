@@ -5,8 +5,10 @@ If each of them is computed at its place in the result, the concatenation needs 
 splits and reshapes need none either if their results are parts of what they read. The meaning of a
 program decides whether its operation is one of these, not the operator's name.
 
-Of a concatenation along an inner axis, each input is a slice of the result. The operation that
-computes it stores it as this slice (an output view), if nothing else reads it.
+Each input of a concatenation along an inner axis is a slice of the result. If no other operation
+reads this input, the operation that computes it stores it directly in the slice, through an output
+view. The inputs of other concatenations that do not start at a multiple of the alignment are also
+stored as slices.
 """
 
 from __future__ import annotations
@@ -29,15 +31,15 @@ from liftpy.networks.slices import Slice, slice_of
 from liftpy.semantics.moving import NOTHING, sources
 
 LEAST_RUN = 64
-"""The least bytes of a slice that are consecutive, those of a cache line.
+"""The smallest number of consecutive bytes in a slice: the size of a cache line.
 
-The kernels that store shorter ones would store no whole vectors, which can take longer than a copy.
+With shorter runs, kernels could not store whole vectors, which can take longer than a copy.
 """
 
 
 @dataclass(frozen=True)
 class Part:
-    """A run of bytes of a storage that one operation writes and that are freed together.
+    """Consecutive bytes of a storage that hold the same tensors and are freed together.
 
     `offset` is in bytes from the place of the tensor `storage`. `tensors` are those that have
     elements here, `writers` are the operations that store them (none for the network's inputs),
@@ -61,8 +63,8 @@ class TensorPlaces:
 
     `parts` are the parts of all storages. `unmoved` are the operations that need no kernels: when
     one would run, its results already have their values, in storage shared with its inputs.
-    `slices` are the tensors whose elements are not consecutive: the place of one is that of the
-    tensor that it is a slice of.
+    `slices` are the tensors that are stored as slices of others, through output views: the place of
+    a slice is that of the tensor that it is a slice of.
     """
 
     places: Mapping[str, tuple[str, int]]
@@ -71,9 +73,9 @@ class TensorPlaces:
     slices: Mapping[str, Slice]
 
     def output_view(self, operation: Operation) -> Lambda | None:
-        """From the array in which an operation stores its only result to this result.
+        """The function from the array in which an operation stores its result to this result.
 
-        None if the result has consecutive bytes of its own.
+        None if the result is not stored as a slice.
         """
         found = self.slices.get(operation.outputs[0])
         return None if found is None else found.view
@@ -134,7 +136,7 @@ class _Storing:
     Two tensors of a storage that have a byte in common have the same data there: one of them is a
     part of the other, or both are parts of a third. This invariant holds because only a tensor that
     covers its whole storage is moved into another one, and the parts of a result do not overlap.
-    The slices of a tensor have its bytes in common, and no elements.
+    Slices of the same tensor share its place, but have no element in common.
     """
 
     def __init__(self, graph: Graph, alignment: int) -> None:
@@ -169,7 +171,10 @@ class _Storing:
     def _inside(
         self, operation: Operation, runs: Sequence[Sequence[MovedElements]]
     ) -> list[tuple[str, str, int]] | None:
-        """Each tensor that gets a place, the tensor that it is a part of, and the byte there."""
+        """Each tensor that is moved, the tensor that it becomes a part of, and the byte there.
+
+        None if the tensors cannot be parts.
+        """
         size = SCALAR_BYTES[self.graph.tensors[operation.outputs[0]].type.name]
         if all(len(one) == 1 for one in runs):
             found = [
@@ -198,7 +203,10 @@ class _Storing:
         return found if free and separate and fits else None
 
     def _sliced(self, operation: Operation, runs: Sequence[Sequence[MovedElements]]) -> bool:
-        """Places the inputs of a concatenation as slices of its result; False if one is none."""
+        """Places the inputs of a concatenation as slices of its result.
+
+        False, and nothing is changed, if one of them cannot be a slice.
+        """
         if len(runs) != 1 or len({*operation.inputs}) < len(operation.inputs):
             return False
         (result,) = operation.outputs
@@ -225,7 +233,11 @@ class _Storing:
         return True
 
     def _is_stored_alone(self, name: str) -> bool:
-        """Whether an operation stores a tensor, as it is, for one reader and in its own storage."""
+        """Whether a tensor can become a slice.
+
+        It needs a storage of its own, one reader, and a producer whose only result has its shape
+        and type. It is no result of the network.
+        """
         tensor = self.graph.tensors[name]
         producer = self.operations.get(tensor.producer or "")
         if producer is None or producer.program is None or len(producer.outputs) > 1:
@@ -271,14 +283,17 @@ class _Storing:
                 )
 
     def _span(self, name: str) -> tuple[int, int]:
-        """The first byte of a tensor in its storage, and its end at a multiple of the alignment."""
+        """The first byte of a tensor in its storage, and its end at a multiple of the alignment.
+
+        The span of a slice is that of the tensor that it is a slice of.
+        """
         start = self.places[name][1]
         own = self.slices[name].of if name in self.slices else name
         return start, aligned(start + self.graph.tensors[own].bytes, self.alignment)
 
 
 def places_of(runs: Sequence[MovedElements]) -> NDArray[np.int64]:
-    """For each element of an input, its number in the result; empty if they are not in order."""
+    """The number in the result of each element of an input; empty if the runs are not in order."""
     starts = np.cumsum([0, *(run.length for run in runs)])
     if [run.start for run in runs] != starts[:-1].tolist():
         return np.array([], np.int64)

@@ -1,4 +1,4 @@
-"""A tensor as a slice of another one, along one axis: the view that reads it there."""
+"""Slices of tensors along one axis, and the views that read them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ from liftpy.primitives.map import array_of
 
 @dataclass(frozen=True)
 class Slice:
-    """A tensor whose elements are a slice of those of the tensor `of`; the `view` reads it."""
+    """A slice of the tensor `of`; `view` is the function from this tensor to the slice."""
 
     of: str
     view: Lambda
 
     def within(self, outer: Slice | None) -> Slice:
-        """The slice of the tensor that `outer` is a slice of, if the tensor `of` is one itself."""
+        """The same slice, of the tensor that `outer` is a slice of; `outer` is the tensor `of`.
+
+        Without `outer`, the slice itself: the tensor `of` is no slice.
+        """
         if outer is None:
             return self
         return Slice(outer.of, Lambda(outer.view.params, apply(self.view, outer.view.body)))
@@ -36,14 +39,14 @@ class Slice:
 
 @dataclass(frozen=True)
 class Region:
-    """A slice of an array along one axis: `length` of its elements, from `first`."""
+    """A range of positions along one axis of an array: `length` positions from `first`."""
 
     axis: int
     first: int
     length: int
 
     def view(self, shape: Sequence[int], t: ScalarType) -> Lambda:
-        """From an array of this shape to the slice."""
+        """The function from an array of this shape to the elements of the region."""
         array = Param("stored", array_type(t, *shape))
         dropped = [Drop(nat(self.first))] if self.first else []
         ends = self.first + self.length == shape[self.axis]
@@ -52,7 +55,7 @@ class Region:
 
 
 def along(array: Expr, axis: int, layouts: Sequence[Primitive]) -> Expr:
-    """Layouts of an array, one after another, along one of its axes."""
+    """An array with layouts applied along one of its axes, one after another."""
     if axis:
         row = Param(f"axis{axis}", array_of("map", array.type).element)
         return call(Map(Lambda((row,), along(row, axis - 1, layouts))), array)
@@ -64,9 +67,10 @@ def along(array: Expr, axis: int, layouts: Sequence[Primitive]) -> Expr:
 def slice_of(
     shape: Sequence[int], inner: Sequence[int], places: NDArray[np.int64]
 ) -> Region | None:
-    """The region of an array in which another one of the shape `inner` is; None if it is no slice.
+    """The region of an array that an inner array fills; None if the inner array is no slice.
 
-    `places` has for each element of the inner array its number in the outer one.
+    `shape` and `inner` are the shapes of the two arrays. `places` has the number of each element of
+    the inner array in the outer one.
 
     >>> slice_of((2, 5), (2, 2), np.array([1, 2, 6, 7]))
     Region(axis=1, first=1, length=2)

@@ -28,7 +28,7 @@ def verified(data: PlanData, modules: Mapping[str, Module]) -> str | None:
 def _misfit(data: PlanData, modules: Mapping[str, Module]) -> str | None:
     """An array of an operation whose shape, type or role is not that of its tensor.
 
-    A result that is a slice of a tensor is stored in an array of this tensor's shape.
+    An operation whose result is a slice stores it in an array of the shape of the whole tensor.
     """
     graph, slices = data.graph, sharing(data.graph, data.layout.alignment).slices
     for o in graph.computed:

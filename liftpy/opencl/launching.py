@@ -102,7 +102,7 @@ class Launcher:
 
 
 def nothing() -> None:
-    """Do nothing."""
+    """Does nothing."""
 
 
 def launched(
@@ -111,19 +111,19 @@ def launched(
     events: list[cl.Event],
     meanwhile: Callable[[], None] = nothing,
 ) -> tuple[Callable[[], list[Span]], int]:
-    """Launches kernels to the end: a function that reads the spans, and the host's nanoseconds.
+    """Runs kernels to the end and returns a function that reads the spans, and the host's time.
 
-    Spans are those of the clock of `on`; by the host's clock each launch is awaited before the
-    next. `events` gets the event of each launch. `meanwhile` is called when all are queued, while
-    they may still run. Raises cl.Error for a launch that failed.
+    Spans are by the clock of `on`; with the host's clock, each launch ends before the next begins.
+    The time is in nanoseconds. `events` gets the event of each launch. `meanwhile` is called once
+    all kernels are queued, while they may still run. Raises cl.Error for a launch that failed.
     """
     queue = on.queue
     if on.clock == "host":
         spans = [_by_host(queue, kernel, events) for kernel in kernels]
         meanwhile()
         return lambda: spans, spans[-1][1] - spans[0][0] if spans else 0
-    # After a kernel the caches hold none of the host's code, so each line of it here takes
-    # microseconds: the clock spans as little code as possible, and who needs no spans reads none.
+    # After a kernel the caches hold none of the host's code, so each line here takes
+    # microseconds. The timed section is therefore short, and spans are read only on request.
     start = time.perf_counter_ns()
     for kernel, size, group in kernels:
         events.append(cl.enqueue_nd_range_kernel(queue, kernel, size, group))

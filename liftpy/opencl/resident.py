@@ -117,8 +117,8 @@ class Resident:
     def write(self, place: Place, array: np.ndarray, *, wait: bool = True) -> Any:
         """Copies a contiguous array to a place.
 
-        Without `wait`, the copy is over when the queue is finished. The array and the event that is
-        returned must exist until then: pyopencl waits where such an event is released.
+        Without `wait`, the copy is over once the queue is finished. Keep the array and the returned
+        event until then: pyopencl waits for the copy when such an event is released.
         """
         with refusal(self.device, f"to copy an array to {place.memory}"):
             return cl.enqueue_copy(self._queue, self._at(place), array, is_blocking=wait)
@@ -126,7 +126,7 @@ class Resident:
     def read(self, place: Place, array: np.ndarray, *, wait: bool = True) -> Any:
         """Copies a place to a contiguous array, once what was queued before is over.
 
-        Without `wait`, as in `write`.
+        `wait` has the same meaning as for `write`.
         """
         with refusal(self.device, f"to copy an array from {place.memory}"):
             return cl.enqueue_copy(self._queue, array, self._at(place), is_blocking=wait)
@@ -259,12 +259,12 @@ class Resident:
     def launch(
         self, parts: Sequence[Armed], meanwhile: Callable[[], None] = nothing
     ) -> tuple[Callable[[], list[list[Span]]], int]:
-        """Runs all launches to the end: a function that reads their spans, and the host's time.
+        """Runs all launches and returns a function that reads their spans, and the host's time.
 
-        The spans are those of each part. The time is in nanoseconds. `meanwhile` is called when all
-        launches are queued.
+        The spans are grouped by part. The time is in nanoseconds. `meanwhile` is called once all
+        launches are queued, while they may still run.
 
-        DeviceRefused for the launch that failed, or for work that was queued before.
+        Raises DeviceRefused for a launch that failed, or for work that was queued before.
         """
         if self._session.opened.clock == "host":
             with refusal(self.device, "what came before the launches"):
@@ -294,6 +294,6 @@ class Resident:
 
 
 def _by_part(parts: Sequence[Armed], spans: Callable[[], list[Span]]) -> list[list[Span]]:
-    """The spans of launches, for each part."""
+    """The spans of launches, grouped by part."""
     each = iter(spans())
     return [[next(each) for _ in part.kernels] for part in parts]

@@ -43,11 +43,11 @@ PROGRAMS: dict[str, Program] = {
     ),
 }
 DRAWS = 24
-"""Candidates of a program, of all its skeletons in turn."""
+"""The number of candidates that are drawn for each program."""
 
 
 def shape_and_scalar(t: Type) -> tuple[tuple[int, ...], ScalarType]:
-    """Of an array of scalars."""
+    """The shape of an array of scalars, and their type."""
     assert isinstance(t, ArrayType)
     element: Type = t
     while isinstance(element, ArrayType):
@@ -57,7 +57,7 @@ def shape_and_scalar(t: Type) -> tuple[tuple[int, ...], ScalarType]:
 
 
 def region_in(program: Program, axis: int) -> tuple[Region, tuple[int, ...], Lambda]:
-    """A slice, along an axis, of an array that is longer by a prime there: the result's place."""
+    """A region for the result in an array that is 7 longer along an axis, its shape and view."""
     shape, scalar = shape_and_scalar(program.body.body.type)
     axis %= len(shape)
     whole = tuple(n + 7 * (k == axis) for k, n in enumerate(shape))
@@ -72,7 +72,7 @@ def drawn(name: str) -> list[Candidate]:
 
 
 def stored(candidate: Candidate, view: Lambda) -> Compilation:
-    """A candidate whose result is stored where a view reads it."""
+    """A candidate, compiled to store its result in the elements that a view reads."""
     return compile_program(candidate.skeleton.at(candidate.point), view)
 
 
@@ -106,7 +106,7 @@ def test_every_access_is_proved_to_be_inside_the_larger_array(name: str, axis: i
 
 
 def test_the_buffer_is_the_larger_array() -> None:
-    """Its bytes are those of the whole, in the figures too."""
+    """The buffer's size and the peak are those of the larger array."""
     (candidate, *_) = drawn("matrix product")
     region, whole, view = region_in(PROGRAMS["matrix product"], -1)
     module = stored(candidate, view).module

@@ -103,7 +103,7 @@ def test_a_complete_assignment_is_derived_alone(seed, monkeypatch):
 
 
 def test_each_candidate_of_several_stages_is_found_by_its_own_settings(monkeypatch):
-    """Also where another one has the same settings, and a choice besides, such as `pack`."""
+    """Also if another candidate has these settings and a further choice, such as `pack`."""
     space = lp.space(LAYER, device=DEFAULT_DEVICE, fixed={"family": "stages"})
     monkeypatch.setattr(one_candidate, "space_of", None)
     for wanted in space.sample(60, seed=1):

@@ -39,7 +39,7 @@ def one(operator, inputs="c", shape=(1, 4, ROWS, COLUMNS), more=(), batch=1, **g
 
 
 def resized(shape, **given):
-    """A Resize to a shape, whose inputs before the lengths are left out."""
+    """A Resize to a shape, without the optional inputs `roi` and `scales`."""
     made = node("Resize", "c k", "y", "last", **given)
     made.input[:] = ["c", "", "", "k"]
     return after_convolution([made], shape, k=np.int64(shape))

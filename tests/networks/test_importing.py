@@ -127,7 +127,7 @@ def test_a_negative_length_is_a_dynamic_one():
 
 
 def test_question_marks_are_no_name():
-    """Two of them may differ; in other declarations they are of unknown length, too."""
+    """Two dimensions `?` may differ in length; results that declare `?` get inferred lengths."""
     nodes = [node("Relu", "x", "t"), node("Transpose", "t", "y", perm=[1, 0])]
     made = model(nodes, [value("x", ["?", "?"])], [value("y", ["?", "?"])])
     found = lp.network(made, sizes={"x.0": 2, "x.1": 3})

@@ -1,4 +1,4 @@
-"""Resize and Upsample: against ONNX's reference evaluator, by hand, and what they refuse."""
+"""Resize and Upsample: compared with ONNX's evaluator and with values by hand; refusals."""
 
 import itertools
 import math
@@ -51,7 +51,7 @@ def resizing(x, *, scales=None, sizes=None, opset=19, operator="Resize", **given
 
 
 def computed(made, x, device=None):
-    """The result by its meaning, which is also that on the device if one is given."""
+    """The result by the meaning; if a device is given, its result is compared with it."""
     with closing(lp.network(made)) as network:
         assert len(network) == 1
         found = network.evaluate([x])["y"]
@@ -66,7 +66,7 @@ def reference(made, x):
 
 
 def distinct(*shape, dtype=np.float32):
-    """Distinct numbers in no order."""
+    """Distinct numbers, not sorted."""
     count = math.prod(shape)
     return (np.arange(count) * 37 % (count * 2 + 1)).reshape(shape).astype(dtype)
 
@@ -112,16 +112,16 @@ def test_cubic_interpolation_without_what_is_outside(how, sizes):
 @pytest.mark.parametrize(
     ("how", "given", "wanted"),
     [
-        # 0, 0.4, 0.8, ...; beyond the last element, it is repeated
+        # coordinates 0, 0.4, 0.8, ...; beyond the end, the last element is repeated
         (
             "asymmetric",
             {"scales": [2.5]},
             [3, 2.2, 1.4, 1.6, 2.8, 4, 8.4, 12.8, 13.8, 11.4, 9, 9],
         ),
         ("align_corners", {"sizes": [9]}, [3, 2, 1, 2.5, 4, 9.5, 15, 12, 9]),
-        # -0.25, 0.25, 0.75, 1.25, ...
+        # coordinates -0.25, 0.25, 0.75, 1.25, ...
         ("half_pixel", {"scales": [2]}, [3, 2.5, 1.5, 1.75, 3.25, 6.75, 12.25, 13.5, 10.5, 9]),
-        # 1/3, 2, 3 2/3
+        # coordinates 1/3, 2, 3 2/3
         ("half_pixel", {"sizes": [3]}, [2 + 1 / 3, 4, 11]),
     ],
     ids=["asymmetric", "align_corners", "twice", "down"],
@@ -132,7 +132,7 @@ def test_linear_interpolation_by_hand(how, given, wanted):
 
 
 def test_cubic_interpolation_by_hand():
-    """In the middle, with a coefficient of -0.5: weights of -1/16, 9/16, 9/16, -1/16."""
+    """Halfway, a coefficient of -0.5 gives the weights -1/16, 9/16, 9/16, -1/16."""
     how = {"mode": "cubic", "cubic_coeff_a": -0.5, MODE: "asymmetric"}
     found = computed(resizing(ROW, scales=[2], **how), ROW)
     around = np.pad(ROW, (1, 2), mode="edge")
@@ -141,7 +141,7 @@ def test_cubic_interpolation_by_hand():
     np.testing.assert_allclose(found[1::2], np.correlate(around, weights), rtol=1e-6)
 
 
-def test_whole_places_are_read_without_weights():
+def test_whole_coordinates_are_read_without_weights():
     made = resizing(ROW, scales=[0.5], mode="cubic", **{MODE: "asymmetric"})
     np.testing.assert_array_equal(computed(made, ROW), ROW[[0, 2]])
     (operation,) = lp.network(made)
@@ -206,7 +206,7 @@ def read(how, rounding, scale, old, new):
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 @pytest.mark.parametrize("how", [*TRANSFORMATIONS, "tf_half_pixel_for_nn"])
 def test_the_nearest_elements_are_those_of_exact_arithmetic(how, rounding):
-    """Also at ties, and where a scale as an f32 differs little from one that has ties."""
+    """Also at ties, and where the f32 of a scale is close to a number that has ties."""
     given = {"mode": "nearest", "nearest_mode": rounding, MODE: how, "opset": 11}
     for old, new in [(5, 13), (13, 5), (7, 2), (5, 10), (10, 5), (1, 3), (3, 1), (6, 9)]:
         x = distinct(old)
@@ -291,7 +291,7 @@ def test_sizes_may_keep_the_aspect_ratio(policy, mode):
     ],
     ids=str,
 )
-def test_places_that_the_reference_rounds_are_not_compared(old, new, given, wrong):
+def test_coordinates_that_the_reference_rounds_are_not_compared(old, new, given, wrong):
     x = distinct(old)
     made = resizing(x, sizes=[new], **given)
     assert (np.abs(computed(made, x) - reference(made, x)).max() > 0.1) == wrong
@@ -357,7 +357,7 @@ def test_what_is_not_expressed_is_declined(given, why):
 )
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_scales_and_sizes_that_are_not_valid_are_refused(given, mode):
-    """Here or by ONNX's checker and shape inference."""
+    """By liftpy, or by ONNX's checker or shape inference."""
     with pytest.raises(NetworkRefused):
         lp.network(resizing(ROW, mode=mode, **given))
 
@@ -375,10 +375,12 @@ def test_crops_and_interpolated_integers_are_declined():
             lp.network(resizing(ROW.astype(dtype), sizes=[3], mode="linear"))
 
 
-def test_places_that_an_i32_cannot_represent_are_declined():
+def test_coordinates_that_an_i32_cannot_represent_are_declined():
     sizes = [50_021]
     made = resizing(np.zeros(49_999, np.float32), sizes=sizes, mode="linear")
-    with pytest.raises(NetworkRefused, match=r"the denominator 50021 of its places is too large"):
+    with pytest.raises(
+        NetworkRefused, match=r"the denominator 50021 of its coordinates is too large"
+    ):
         lp.network(made)
 
 

@@ -1,4 +1,4 @@
-"""Tensors that are parts of others share their storage: no kernel moves them."""
+"""Tensors that are parts or slices of others share their storage: no kernel copies them."""
 
 import dataclasses
 import random

@@ -1,4 +1,4 @@
-"""Transposed convolutions: every element of the input is added to the results that it reaches."""
+"""Transposed convolutions, compared with their definition: sums of products by input element."""
 
 import itertools
 import random
@@ -13,7 +13,7 @@ from tests.networks.models import model, node, value
 
 
 def by_definition(x, w, b, shape, *, group, strides, dilations, before):
-    """The result in f64, one product after another."""
+    """The result in f64, summed one product at a time."""
     found = np.zeros(shape) + (0 if b is None else b.reshape(1, -1, *[1] * len(strides)))
     per_group, inside = x.shape[1] // group, w.shape[1]
     for n, c in itertools.product(range(x.shape[0]), range(x.shape[1])):

@@ -134,8 +134,8 @@ def convolution_with(node: Node, kernels: Shape, terms: Terms = PRODUCTS) -> Cal
 def on_image(layer: Convolution, kernels: Shape, terms: Terms = PRODUCTS) -> Callable[..., Any]:
     """The convolution of one image, in the layer's layout: a function of x, w, b and scales.
 
-    `kernels` are the numbers of kernels and of the channels of each, and what follows; w is an
-    array [kernels][channels][rows][columns].
+    `kernels` is the shape of the weights in the model; its first two lengths are the numbers of
+    kernels and of channels of each. w is an array [kernels][channels][rows][columns].
     """
     groups, size = layer.groups, (kernels[1], *layer.kernel)
     channels_last = layer.layout == "nhwc"

@@ -1,8 +1,8 @@
 """Resize and Upsample: nearest elements, linear and cubic interpolation, along each axis in turn.
 
-Element `o` of a result is read at the place `(a * o + b) / c` of an axis, with whole numbers. So
-its neighbours are index functions of `o`, and its distance from the lower one is a remainder of
-whole numbers over `c`.
+Element `o` of a result is read at the coordinate `(a * o + b) / c` of an axis, where a, b and c are
+integers. So the indices of its neighbours are index functions of `o`, and its distance from the
+lower neighbour is `(a * o + b) % c`, divided by `c`.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ MODE = "coordinate_transformation_mode"
 HALF = Fraction(1, 2)
 
 TOLERANCES = {F16: Fraction("1e-6"), F32: Fraction("1e-6"), F64: Fraction("1e-11")}
-"""How far from the place that a float scale gives an element may be interpolated, by its type."""
+"""How far a coordinate may move when a simpler step replaces that of a float scale, by type."""
 
 ULP = Fraction(1, 1 << 23)
-"""The relative distance of neighbouring f32."""
+"""The largest relative distance of neighbouring f32."""
 
 UP = {"ceil": Fraction(0), "round_prefer_floor": -HALF}
-"""What is added to a place that is then rounded up, for each `nearest_mode` that does so."""
+"""What is added to a coordinate before it is rounded up, by the `nearest_mode` that does so."""
 
 DOWN = {"floor": Fraction(0), "round_prefer_ceil": HALF}
-"""What is added to a place that is then rounded down."""
+"""What is added to a coordinate before it is rounded down, by `nearest_mode`."""
 
 BLOCKS = {("asymmetric", "floor"), ("tf_half_pixel_for_nn", "floor")} | {
     (how, rounding)
     for how in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric")
     for rounding in ("round_prefer_floor", "round_prefer_ceil")
 }
-"""The transformations and roundings with which a whole scale repeats each element."""
+"""The transformations and roundings for which an integer scale repeats each element."""
 
 
 @operator(
@@ -59,9 +59,9 @@ BLOCKS = {("asymmetric", "floor"), ("tf_half_pixel_for_nn", "floor")} | {
     orders="last",
 )
 def resize(node: Node) -> Body:
-    """The elements nearest to equidistant places along each axis, or values interpolated there.
+    """The elements nearest to equidistant coordinates of each axis, or values interpolated there.
 
-    Where a whole scale makes blocks of equal elements, these are repeated.
+    Where an integer scale makes blocks of equal elements, `repeat` makes them.
     """
     mode = node.attribute("mode") or "nearest"
     how = node.attribute(MODE) or "asymmetric"
@@ -83,7 +83,7 @@ def resize(node: Node) -> Body:
             return None
         if mode == "nearest" and (how, rounding) in BLOCKS and scale == new // old == new / old:
             return lambda xs: join()(map(repeat(new // old))(xs))
-        line = places(how, scale, old, new, cubic=mode == "cubic")
+        line = coordinates(how, scale, old, new, cubic=mode == "cubic")
         if mode == "nearest":
             return reading(line.rounded(rounding, new, exact=exact), old, new)
         line = line if exact else line.close(node.type(), new)
@@ -101,10 +101,10 @@ def resize(node: Node) -> Body:
 
 
 def scales_of(node: Node) -> tuple[list[Fraction], bool]:
-    """The scale of each axis, and whether the node gives lengths, whose quotients the scales are.
+    """The scale of each axis, and whether it is exact: a quotient of lengths that the node gives.
 
-    A scale can be fractional where the lengths have a whole quotient: 5 times 2.1 is rounded to 10,
-    but the elements are read 1 / 2.1 apart.
+    A scale can be fractional although the quotient of the lengths is an integer: 5 times 2.1 is
+    rounded down to 10, but the elements are read 1 / 2.1 apart.
     """
     own = node.shape()
     axes = [int(k) % len(own) for k in node.attribute("axes") or range(len(own))]
@@ -127,49 +127,49 @@ def scales_of(node: Node) -> tuple[list[Fraction], bool]:
     return [found.get(k, Fraction(1)) for k in range(len(own))], True
 
 
-# --- places ---------------------------------------------------------------------------------------
+# --- coordinates ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Whole numbers that make the place `(a * o + b) / c` of each element `o`; `c` is positive."""
+    """The coordinate `(a * o + b) / c` of each element `o`, as integers; `c` is positive."""
 
     a: int
     b: int
     c: int
 
     def below(self, o: Any) -> Any:
-        """The place of an element, rounded down; `o` is a number or an index."""
+        """The coordinate of an element, rounded down; `o` is a number or an index."""
         return (self.a * o + self.b) // self.c
 
     def fit(self, count: int) -> bool:
-        """Whether an i32 has the numerators of the fractions of `count` elements."""
+        """Whether an i32 can represent the numerators of the coordinates of `count` elements."""
         return self.c * (count + 1) <= integer_range(I32)[1]
 
 
 @dataclass(frozen=True)
 class Line:
-    """The place `step * (o + shift) + start` of each element `o` of a result."""
+    """The coordinate `step * (o + shift) + start` of each element `o` of a result."""
 
     step: Fraction
     shift: Fraction = Fraction(0)
     start: Fraction = Fraction(0)
 
     def numbers(self) -> Numbers:
-        """The same places over one denominator."""
+        """The same coordinates over one denominator."""
         first = self.step * self.shift + self.start
         c = math.lcm(self.step.denominator, first.denominator)
         return Numbers(int(self.step * c), int(first * c), c)
 
     def with_step(self, low: Fraction, high: Fraction) -> Line:
-        """A line with the simplest step between two."""
+        """This line with the simplest step from `low` to `high`."""
         return Line(simplest(max(low, Fraction(0)), high), self.shift, self.start)
 
     def close(self, t: ScalarType, count: int) -> Line:
-        """The line with the simplest step for which no place moves beyond the tolerance of a type.
+        """The line with the simplest step that moves no coordinate beyond the tolerance of a type.
 
-        A float is a fraction with a denominator of up to 24 bits, whose products do not fit into
-        an i32: the scale 0.6 is 10066330 / 2**24. If the products of the simplest step do not fit
+        The denominator of a float scale can be so large that products with it do not fit into an
+        i32: 0.6 as an f32 is 10066330 / 2**24. If the products of the simplest step do not fit
         either, the tolerance is increased for types other than f64, at most to the rounding of a
         scale to f32.
         """
@@ -182,10 +182,10 @@ class Line:
             width = min(2 * width, limit)
 
     def rounded(self, rounding: str, count: int, *, exact: bool) -> Numbers:
-        """The rounded places of `count` elements, as the whole parts of others.
+        """The rounded coordinates of `count` elements, as other coordinates to be rounded down.
 
-        Unless the step is `exact` or simple, it is replaced by the simplest one that gives the same
-        elements. Steps up to half way to the first that gives other elements are tried.
+        Unless the step is `exact` or simple, the simplest one that gives the same elements replaces
+        it. It lies at most halfway to the first step that gives other elements.
         """
         up = rounding in UP
         line = Line(self.step, self.shift, self.start + (UP if up else DOWN)[rounding])
@@ -193,8 +193,8 @@ class Line:
             low, high = Fraction(0), 2 * self.step
             for o in range(count):
                 if steps := o + self.shift:
-                    place = self.step * steps + line.start
-                    whole = math.ceil(place) - 1 if up else math.floor(place)
+                    coordinate = self.step * steps + line.start
+                    whole = math.ceil(coordinate) - 1 if up else math.floor(coordinate)
                     ends = [(end - line.start) / steps for end in (whole, whole + 1)]
                     low, high = max(low, min(ends)), min(high, max(ends))
             line = line.with_step((low + self.step) / 2, (high + self.step) / 2)
@@ -214,13 +214,14 @@ def simplest(low: Fraction, high: Fraction) -> Fraction:
     return whole + 1 / simplest(1 / (high - whole), 1 / (low - whole))
 
 
-def places(how: str, scale: Fraction, old: int, new: int, *, cubic: bool) -> Line:
+def coordinates(how: str, scale: Fraction, old: int, new: int, *, cubic: bool) -> Line:
     """Where `new` elements are read along an axis of length `old`, by the transformation `how`."""
     if old == 1:
         return Line(Fraction(0))
     step = 1 / scale
     if how == "pytorch_half_pixel" and new == 1:
-        # ONNX's text reads at 0, its evaluator at -0.5, and only if the scale is 1 / old.
+        # ONNX's specification reads at 0. Its evaluator reads at -0.5 if `scale * old` is 1, and
+        # otherwise as with half_pixel. Only cubic interpolation distinguishes 0 from -0.5.
         if cubic or scale * old != 1:
             decline(f"ONNX does not define {how} for a result of one element", MODE)
         return Line(Fraction(0))
@@ -241,7 +242,7 @@ def places(how: str, scale: Fraction, old: int, new: int, *, cubic: bool) -> Lin
 
 
 def reading(at: Numbers, old: int, new: int, offset: int = 0) -> Change:
-    """Reads the element below each place, or one at an offset from it; beyond the ends, the last.
+    """Reads the element at an offset from the one below each coordinate, clamped to the axis.
 
     `old` and `new` are the lengths of the axis and of the result.
     """
@@ -252,17 +253,19 @@ def reading(at: Numbers, old: int, new: int, offset: int = 0) -> Change:
         return least(k, old - 1) if beyond else k
 
     if not at.fit(new):
-        decline(f"the denominator {at.c} of its places is too large for {new} elements", "scales")
+        decline(
+            f"the denominator {at.c} of its coordinates is too large for {new} elements", "scales"
+        )
     return gather(new, inside)
 
 
 def outside(at: Numbers, old: int, new: int, offset: int) -> tuple[int, int]:
-    """How far the neighbours at an offset from the places lie before an axis, and beyond it."""
+    """How far the neighbours at an offset lie before the axis, and beyond it, at most."""
     return max(0, -at.below(0) - offset), max(0, at.below(new - 1) + offset - old + 1)
 
 
 def ones_inside(at: Numbers, old: int, new: int, offset: int, real: ScalarType) -> Expr:
-    """1 for each place whose neighbour at an offset is inside the axis, else 0."""
+    """1 for each coordinate whose neighbour at an offset is inside the axis, else 0."""
     before, beyond = outside(at, old, new, offset)
     ones = full(old, literal(1, real))
     padded = pad(before, beyond, 0.0)(ones) if before or beyond else ones
@@ -270,10 +273,10 @@ def ones_inside(at: Numbers, old: int, new: int, offset: int, real: ScalarType) 
 
 
 def interpolated(node: Node, at: Numbers, old: int, new: int, rank: int) -> Change:
-    """The values at places along the outermost of `rank` axes, of neighbours on both sides.
+    """Interpolates values at coordinates of the outermost of `rank` axes.
 
-    With `exclude_outside`, neighbours beyond the ends have the weight 0, and the sum of all weights
-    divides the value.
+    With `exclude_outside`, neighbours beyond the ends have the weight 0, and the value is divided
+    by the sum of the weights.
     """
     if at.c == 1:
         return reading(at, old, new)
@@ -305,16 +308,17 @@ def interpolated(node: Node, at: Numbers, old: int, new: int, rank: int) -> Chan
 
 
 def distance_from_below(o: Any, at: Numbers, real: ScalarType) -> Any:
-    """How far the place of element `o` is from the neighbour below it: at least 0, less than 1."""
+    """The distance of element `o`'s coordinate from the neighbour below it: in [0, 1)."""
     a, b = at.a % at.c, at.b % at.c
     numerator = o if a == 1 else o * a
     return to(real)((numerator + b if b else numerator) % at.c) / literal(at.c, real)
 
 
 def cubic_weights(t: Any, a: float, real: ScalarType) -> list[Any]:
-    """The weights of four neighbours at the distance `t` from the second, with a coefficient `a`.
+    """The weights of four neighbours for a point at the distance `t` from the second one.
 
-    They are those of the cubic convolution that ONNX describes, the outer two as products.
+    These are the weights of the cubic convolution in ONNX's specification, with the coefficient
+    `a`; the polynomials of the outer two are factored.
     """
     one, steep, flat = (literal(number, real) for number in (1, a + 2, a + 3))
     s = one - t
@@ -329,7 +333,7 @@ def products(xs: Sequence[Any], ys: Sequence[Any]) -> list[Any]:
 
 
 def total(xs: Sequence[Any]) -> Any:
-    """The sum of scalars."""
+    """The sum of scalars, from left to right."""
     return reduce(lambda found, x: found + x, xs)
 
 
@@ -337,22 +341,23 @@ def total(xs: Sequence[Any]) -> Any:
 
 
 def misread(node: Node) -> bool:
-    """Whether ONNX's reference evaluator reads other elements since it rounds places to f64.
+    """Whether ONNX's reference evaluator reads other elements because it computes in f64.
 
-    A rounded place may be on the other side of a tie between two elements. For interpolation, the
-    evaluator adds 1 or 2 to a place. If the sum of a place above a whole number is rounded to a
-    whole number, it applies the weights of this place to elements that are one further left.
+    A coordinate that is rounded to f64 may be on the other side of a tie between two elements. For
+    interpolation, the evaluator adds 1 or 2 to a coordinate. If the coordinate is slightly above
+    an integer and the sum is rounded to an integer, the evaluator applies the weights of the
+    coordinate to elements that are one further left.
     """
     mode, how = node.attribute("mode"), node.attribute(MODE)
     scales, _ = scales_of(node)
     for scale, old, new in zip(scales, node.shape(), node.result_shape, strict=True):
         if (scale, new) == (1, old) or old == 1:
             continue
-        line = places(how, scale, old, new, cubic=mode == "cubic")
-        for o, rounded in enumerate(rounded_places(how, float(scale), old, new)):
+        line = coordinates(how, scale, old, new, cubic=mode == "cubic")
+        for o, rounded in enumerate(rounded_coordinates(how, float(scale), old, new)):
             exact = line.step * (o + line.shift) + line.start
             if abs(rounded - exact) > 1e-9 * max(1, old):
-                return False  # this is another place, not a rounded one
+                return False  # the evaluator uses another formula, so this is not a rounding error
             if mode != "nearest":
                 below, added = math.floor(rounded), 2 if mode == "cubic" else 1
                 if rounded != below and rounded + added == below + added:
@@ -362,8 +367,8 @@ def misread(node: Node) -> bool:
     return False
 
 
-def rounded_places(how: str, scale: float, old: int, new: int) -> list[float]:
-    """The places as ONNX's reference evaluator computes them, in f64."""
+def rounded_coordinates(how: str, scale: float, old: int, new: int) -> list[float]:
+    """The coordinates as ONNX's reference evaluator computes them, in f64."""
     length = scale * old
     if how == "align_corners":
         return [0.0 if length == 1 else o * (old - 1) / (length - 1) for o in range(new)]

@@ -1,10 +1,10 @@
-"""Transposed convolutions, as convolutions whose results are interleaved.
+"""Transposed convolutions, computed as convolutions whose results are interleaved.
 
 Along an axis with stride s, result o reads the elements h of the input and k of the kernel for
-which o + before = h s + k. So k has the remainder r of o + before by s, and the results with equal
-r are a convolution of stride 1 with every s-th element of the kernel. All s remainders together are
-one convolution with s times as many kernels, each with a s-th of the elements; its result has the
-remainders beside each other, and is reordered.
+which o + before = h s + k. So k and o + before have the same remainder r modulo s, and the results
+with equal r are a convolution of stride 1 with every s-th element of the kernel. One convolution
+with s times as many kernels, each with 1/s of the elements, computes all s remainders. Its results
+are ordered by remainder first; a reordering interleaves them.
 
 W. Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 2016.
 """
@@ -34,8 +34,8 @@ from liftpy.workloads.convolution import Convolution
 class Spread:
     """An axis of a transposed convolution: `length` elements become `count`.
 
-    Element h and element k of the kernel, of `size` elements that are `dilation` apart, are added
-    to element h stride + k dilation - before.
+    The kernel has `size` elements that are `dilation` apart. The product of element h of the input
+    and element k of the kernel is added to result h stride + k dilation - before.
 
     >>> axis = Spread(5, 9, size=3, stride=2, before=1)
     >>> axis.taps, axis.first, axis.windows, axis.padding
@@ -51,42 +51,42 @@ class Spread:
 
     @property
     def span(self) -> int:
-        """The number of elements from the first to the last one of a kernel."""
+        """The number of results from the first to the last that an element of the input reaches."""
         return self.dilation * (self.size - 1) + 1
 
     @property
     def taps(self) -> int:
-        """The elements of a kernel that a result reads; beyond the span they are 0."""
+        """The number of elements of a kernel that a result reads; those beyond the span are 0."""
         return -(-self.span // self.stride)
 
     @property
     def first(self) -> int:
-        """The quotient of `before` by the stride: the element that the first result reads last."""
+        """The last element of the input that the first result reads: `before` by the stride."""
         return self.before // self.stride
 
     @property
     def windows(self) -> int:
-        """How many windows of the input the results read."""
+        """The number of windows of the input that the results read."""
         return (self.before + self.count - 1) // self.stride - self.first + 1
 
     @property
     def padding(self) -> tuple[int, int]:
-        """The elements before and after the input that windows read; negative ones are cut off."""
+        """The elements that windows read before and after the input; negative: that none reads."""
         before = self.taps - 1 - self.first
         return before, self.first + self.windows - self.length
 
     @property
     def skipped(self) -> int:
-        """The results of the first window that are not wanted."""
+        """The number of results of the first window that are dropped."""
         return self.before - self.first * self.stride
 
     def cut(self, xs: Any, axis: int) -> Any:
-        """The elements that windows read, along an axis."""
+        """An array without the elements that no window reads, along an axis."""
         before, after = (max(0, -n) for n in self.padding)
         return part_along(axis, xs, before, self.length - before - after, self.length)
 
     def taken(self, xs: Any, axis: int) -> Any:
-        """The wanted ones among the results of all windows, along an axis."""
+        """The `count` results of the layer among those of all windows, along an axis."""
         return part_along(axis, xs, self.skipped, self.count, self.windows * self.stride)
 
     def by_remainder(self, ks: Any) -> Any:
@@ -104,7 +104,7 @@ def part_along(axis: int, xs: Any, start: int, count: int, length: int) -> Any:
 
 
 def spreads_of(node: Node) -> tuple[Spread, Spread]:
-    """The rows and columns of a node's images; images of one dimension have one row."""
+    """The axes of a node's images, rows first; images of one dimension have one row."""
     spatial, kernel = node.shape()[2:], node.shape(1)[2:]
     rank, counts = len(spatial), node.result_shape[2:]
     if rank not in {1, 2}:
@@ -120,7 +120,7 @@ def spreads_of(node: Node) -> tuple[Spread, Spread]:
         if auto == "VALID":
             axis = Spread(spatial[k], counts[k], kernel[k], stride[k], 0, dilation[k])
         elif auto != "NOTSET" or node.attribute("output_shape"):
-            # ONNX divides what is more than wanted between the two ends
+            # ONNX divides the surplus elements between the two ends
             total = max(0, stride[k] * (spatial[k] - 1) + extra[k] + axis.span - counts[k])
             before = total // 2 if auto == "SAME_UPPER" else total - total // 2
             axis = Spread(spatial[k], counts[k], kernel[k], stride[k], before, dilation[k])
