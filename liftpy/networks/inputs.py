@@ -67,6 +67,11 @@ def fixed(dim: Any) -> bool:
     return dim.HasField("dim_value") and dim.dim_value >= 0
 
 
+def nameless(dim: Any) -> bool:
+    """Whether a dimension has no name; some exporters write `?` for that."""
+    return dim.dim_param in {"", "?"}
+
+
 def dynamic(model: library.Model, first: Iterable[str] = ()) -> list[tuple[str, int, str, Any]]:
     """The dynamic dimensions of inputs: input, position, name, declaration; `first` come first.
 
@@ -75,7 +80,7 @@ def dynamic(model: library.Model, first: Iterable[str] = ()) -> list[tuple[str, 
     """
     first = {*first}
     return [
-        (value.name, k, dim.dim_param.strip("?") or f"{value.name}.{k}", dim)
+        (value.name, k, f"{value.name}.{k}" if nameless(dim) else dim.dim_param, dim)
         for value in sorted(inputs_of(model), key=lambda value: value.name not in first)
         if value.type.HasField("tensor_type")
         for k, dim in enumerate(value.type.tensor_type.shape.dim)
@@ -142,7 +147,7 @@ def write_sizes(model: library.Model, found: Mapping[str, int]) -> None:
             for dim in value.type.tensor_type.shape.dim:
                 if dim.dim_param in found:
                     dim.dim_value = found[dim.dim_param]
-                elif dim.dim_param and not dim.dim_param.strip("?"):
-                    dim.ClearField("dim_param")
                 elif dim.dim_value < 0:
                     dim.ClearField("dim_value")
+                elif nameless(dim):
+                    dim.ClearField("dim_param")
