@@ -146,7 +146,8 @@ class Runner:
             for name, members in only_read(graph, shared).items()
         }
         self._lent: set[str] = set()
-        self._copied: list[Any] = []  # arrays and events to keep until the copies are over
+        self._copies: list[Any] = []  # events of copies that may not be over
+        self._kept: list[Any] = []  # memory that the kernels and copies of a run read
         self._spoiled = _spoiled_by(shared, schedule)
 
     @property
@@ -188,23 +189,30 @@ class Runner:
         try:
             for name in self.graph.inputs:
                 self._send(name, given[name])
-            return self._launched(host, poison=poison, on_device=on_device)
+            outputs = self._launched(host, poison=poison, on_device=on_device)
+            self._device.finish(self._copies)
+            return outputs
         finally:
             self._device.queue.finish()
-            self._copied.clear()
+            self._copies.clear()
+            self._kept.clear()
 
     def _launched(self, host: dict[str, Any], *, poison: bool, on_device: bool) -> dict[str, Any]:
-        """The outputs; their elements are valid once the queue is finished."""
+        """The outputs; their elements are valid once the copies are over."""
         found = _Run(self._session.opened.clock)
         result = self._on_device if on_device else self._result
         outputs: dict[str, Any] = {}
 
-        def at_the_end() -> None:
-            # After the kernels, the caches hold none of the host's code. So the host does all that
-            # need not wait for the kernels while they run: it queues the copies of the outputs and
-            # releases the events of the last run.
-            self._last = found
+        def read() -> None:
             outputs.update((name, result(name, host)) for name in self.graph.outputs)
+
+        def meanwhile() -> None:
+            # After the kernels, the caches hold none of the host's code. So the host does all that
+            # need not wait for the kernels while they run: it releases the events of the last run
+            # and queues the copies of the outputs.
+            self._last = _Run(self._session.opened.clock)
+            if not on_device:  # these copies are waited for
+                read()
 
         groups = self._apart if poison else self._together
         for group in groups:
@@ -212,14 +220,15 @@ class Runner:
                 for call in group.calls:
                     self._spoil(call)
             last = group is groups[-1] and not group.hosted
-            ran = self._device.launch(group.parts, at_the_end if last else nothing)
+            ran = self._device.launch(group.parts, meanwhile if last else nothing)
             found.launched.append((group.calls, *ran))
             for call in group.hosted:
                 start = perf_counter_ns()
                 self._on_host(call.operation, host)
                 found.hosted[call.operation.name] = perf_counter_ns() - start
-        if not groups or groups[-1].hosted:
-            at_the_end()
+        self._last = found
+        if not outputs:
+            read()
         return outputs
 
     def profile(
@@ -323,7 +332,7 @@ class Runner:
                 for reader, region in zip(readers, regions, strict=True):
                     self._device.point(reader.part, reader.buffer, region)
                 self._lent.add(name)
-                self._copied.append(regions)
+                self._kept.append(regions)
                 return
         if name in self._lent:
             for reader in readers:
@@ -331,18 +340,18 @@ class Runner:
             self._lent.remove(name)
         if self._device.holds(value):
             self._device.copy(self._tensors[name], value)
-            self._copied.append(value)
+            self._kept.append(value)
             return
         array = np.ascontiguousarray(value)
-        event = self._device.write(self._tensors[name], array, wait=False)
-        self._copied.append((array, event))
+        self._copies.append(self._device.write(self._tensors[name], array, wait=False))
+        self._kept.append(array)
 
     def _read(self, name: str, *, wait: bool = True) -> Array:
         tensor = self.graph.tensors[name]
         array = np.empty(tensor.shape, DTYPES[tensor.type.name])
         event = self._device.read(self._tensors[name], array, wait=wait)
         if not wait:
-            self._copied.append(event)
+            self._copies.append(event)
         return array
 
     def _result(self, name: str, host: Mapping[str, Any]) -> Any:

@@ -58,10 +58,11 @@ class Launcher:
         with refusal(self._device, f"what came before the launches of {self._module.name}"):
             self._on.queue.finish()
         try:
-            spans, taken = launched(self._on, armed, events)
+            told, taken = launched(self._on, armed, events)
+            spans = told()
         except cl.Error as error:
             raise self._refused(launches, events, error) from error
-        return [end - start for start, end in spans()], taken
+        return [end - start for start, end in spans], taken
 
     def check(self, launches: Sequence[Launch], times: Sequence[int], host_ns: int) -> None:
         """Refuse impossible times from `run`, with ClockRefused."""

@@ -275,7 +275,19 @@ class Resident:
             spans, taken = launched(self._session.opened, flat, events, meanwhile)
         except cl.Error as error:
             raise self._refused(parts, events, error) from error
-        return partial(_by_part, parts, spans), taken
+        return partial(self._by_part, parts, spans), taken
+
+    def _by_part(self, parts: Sequence[Armed], spans: Callable[[], list[Span]]) -> list[list[Span]]:
+        """The spans of launches, for each part."""
+        with refusal(self.device, "the times of the launches"):
+            each = iter(spans())
+        return [[next(each) for _ in part.kernels] for part in parts]
+
+    def finish(self, copies: Sequence[Any]) -> None:
+        """Wait for copies by their events. DeviceRefused if one failed."""
+        with refusal(self.device, "the copies of inputs and outputs"):
+            if copies:
+                cl.wait_for_events(copies)
 
     def check(self, parts: Sequence[Armed], times: Sequence[Sequence[int]], host_ns: int) -> None:
         """Refuse impossible times from `launch`, with ClockRefused."""
@@ -291,9 +303,3 @@ class Resident:
         number, error = own or (min(len(events), len(launches) - 1), error)
         module, launch = launches[number]
         return refused(self.device, f"{spell(launch)} of {module.name}", error)
-
-
-def _by_part(parts: Sequence[Armed], spans: Callable[[], list[Span]]) -> list[list[Span]]:
-    """The spans of launches, grouped by part."""
-    each = iter(spans())
-    return [[next(each) for _ in part.kernels] for part in parts]

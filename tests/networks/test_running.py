@@ -1,6 +1,7 @@
 """Networks on devices: tensors that share memory never do while both are in use."""
 
 import random
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -8,12 +9,14 @@ import onnx.parser
 import pytest
 
 import liftpy as lp
+from liftpy.errors import DeviceRefused
 from liftpy.explore.space.space import Space
 from liftpy.networks.arena import conflict
 from liftpy.networks.executing import by_meaning, execute
 from liftpy.networks.layout import blocks_of, constant_bytes, footprint, layout_of
 from liftpy.networks.options import Option, firsts
 from liftpy.networks.running import Runner
+from liftpy.opencl import resident
 from liftpy.pipeline import compile_candidate
 from tests.networks.models import model, node, value
 from tests.staged import by_definition
@@ -201,3 +204,49 @@ def test_threads_that_run_one_network_take_turns():
     with ThreadPoolExecutor(3) as threads:
         assert [*threads.map(wrong, (1, 2, 3))] == [0, 0, 0]
     network.close()
+
+
+@pytest.mark.covering(2)
+@pytest.mark.parametrize("copied", ["input", "output"])
+def test_a_copy_that_fails_is_refused_and_the_next_run_is_right(copied, runtime, monkeypatch):
+    """The copy waits for an event that fails while the kernels are queued."""
+    made = model([node("Relu", "x", "y")], [value("x", [5, 16])], [value("y", [None] * 2)])
+    net = lp.network(made)
+    x = {"x": np.random.default_rng(0).standard_normal((5, 16), np.float32)}
+    wanted = net.run(x, device=runtime)["y"]
+    enqueue_copy, user_event = resident.cl.enqueue_copy, resident.cl.UserEvent
+
+    def failing(queue, target, source, **given):
+        if isinstance(target, np.ndarray) is (copied == "output"):
+            event = user_event(queue.context)
+            threading.Timer(0.2, event.set_status, [-5]).start()
+            given["wait_for"] = [event]
+        return enqueue_copy(queue, target, source, **given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resident.cl, "enqueue_copy", failing)
+        with pytest.raises(DeviceRefused, match="EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"):
+            net.run(x, device=runtime)
+    np.testing.assert_array_equal(net.run(x, device=runtime)["y"], wanted)
+    net.close()
+
+
+def test_times_may_be_read_during_a_run(device):
+    """They are those of a run that is over."""
+    net = lp.network(model([node("Relu", "x", "y")], [value("x", [64])], [value("y", [None])]))
+    modules = {o.name: firsts(device)(o)[0].module for o in net}
+    runner = Runner(net.graph, modules, layout_of(net.graph, modules, 512), device)
+    x = {"x": np.ones(64, np.float32)}
+    over = threading.Event()
+
+    def reading():
+        while not over.is_set():
+            assert runner.times.kernels.keys() <= {o.name for o in net}
+
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(reading)
+        for _ in range(50):
+            assert len(runner.profile(x, repeats=3, warmup=0)) == 3
+        over.set()
+        read.result()
+    runner.close()

@@ -99,6 +99,8 @@ def test_it_runs_on_a_device(seed, runtime):
         ({"auto_pad": "VALID"}, 0, 11),
         ({"output_shape": [9]}, 1, 9),
         ({"output_shape": [8]}, 2, 8),
+        ({"output_shape": [8], "auto_pad": "VALID"}, 2, 8),
+        ({"output_shape": [8], "auto_pad": "SAME_UPPER"}, 1, 8),
     ],
 )
 def test_padding_may_follow_from_the_length_of_the_result(given, before, result):
@@ -123,3 +125,10 @@ def test_three_dimensions_are_declined():
     x, w = np.ones((1, 1, 2, 2, 2), np.float32), np.ones((1, 1, 2, 2, 2), np.float32)
     with pytest.raises(NetworkRefused, match="windows in 3 dimensions are not expressed"):
         network(x, w, None)
+
+
+def test_same_lengths_with_output_padding_are_declined():
+    """ONNX's text says twice the length, and its shape inference one element more."""
+    x, w = np.ones((1, 1, 5), np.float32), np.ones((1, 1, 3), np.float32)
+    with pytest.raises(NetworkRefused, match="its shape inference differ"):
+        network(x, w, None, strides=[2], auto_pad="SAME_UPPER", output_padding=[1])

@@ -114,10 +114,12 @@ def spreads_of(node: Node) -> tuple[Spread, Spread]:
     extra = [int(n) for n in node.attribute("output_padding") or [0] * rank]
     given = [int(p) for p in node.attribute("pads") or [0] * (2 * rank)]
     auto = node.attribute("auto_pad") or "NOTSET"
+    if auto.startswith("SAME") and any(extra):
+        decline("ONNX's text and its shape inference differ about output padding", "auto_pad")
     found: list[Spread] = []
     for k in range(rank):
         axis = Spread(spatial[k], counts[k], kernel[k], stride[k], given[k], dilation[k])
-        if auto == "VALID":
+        if auto == "VALID" and not node.attribute("output_shape"):
             axis = Spread(spatial[k], counts[k], kernel[k], stride[k], 0, dilation[k])
         elif auto != "NOTSET" or node.attribute("output_shape"):
             # ONNX divides the surplus elements between the two ends
