@@ -81,7 +81,7 @@ class Ours:
 
         def timed() -> Figures:
             spans, taken = launched(session.opened, once * runs, [])
-            device = sum(end - start for start, end in spans)
+            device = sum(end - start for start, end in spans())
             return {"wall": taken, "host": taken / runs, "events": device / runs}
 
         return timed
