@@ -16,7 +16,6 @@ from liftpy.explore.space.space import Space
 from liftpy.explore.space.version import VERSION
 from liftpy.files.writing import write_file
 from liftpy.ir.function import Lambda
-from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.networks.comparing import compared
 from liftpy.networks.executing import Array, by_meaning, execute, random_arrays
@@ -114,8 +113,8 @@ class Plan:
                 view = shared.output_view(operation)
                 key = id(program), choice.skeleton, repr(sorted(choice.assignment.items())), view
                 if key not in made:
-                    where = f"operation {operation.name} of the plan of {self.graph.name}"
-                    made[key] = derived(program, choice, view, self.device, where)
+                    where = f" of the plan of {self.graph.name}"
+                    made[key] = kernels_of(operation, choice, view, self.device, where)
                 if digest(made[key]) != choice.kernels:
                     raise StoreRefused(
                         f"operation {operation.name} of the plan of {self.graph.name} has other "
@@ -225,9 +224,9 @@ class Plan:
                 choices[o.name] = replace(self.choices[o.name], time_ns=None)
             else:
                 own = self.choices[o.name]
-                option = Option(own.skeleton, own.assignment, None, self.modules[o.name])
-                option = stored_in(option, o, view, target)
-                modules[o.name], choices[o.name] = option.module, chosen(option)
+                module = kernels_of(o, own, view, target)
+                option = Option(own.skeleton, own.assignment, None, module)
+                modules[o.name], choices[o.name] = module, chosen(option)
         layout = layout_of(self.graph, modules, alignment, solved)
         constants = constant_bytes(self.graph, modules)
         total = total_ns(choices.values())  # 0 if no operation has a kernel
@@ -308,28 +307,31 @@ def chosen(option: Option) -> PlannedCandidate:
     )
 
 
-def derived(
-    program: Program,
+def kernels_of(
+    operation: Operation,
     choice: PlannedCandidate | Option,
     view: Lambda | None,
     device: Device,
-    where: str,
+    where: str = "",
 ) -> Module:
     """The kernels of a candidate. With an output view, they store the result in a larger array.
 
-    StoreRefused if there is no such candidate; the message begins with `where`.
+    StoreRefused if there is no such candidate; the message names the operation, and `where`.
     """
-    named = named_candidate(program, choice.skeleton, choice.assignment, where)
+    program = operation.program
+    if program is None:
+        raise InternalError(f"{operation.name} has kernels and no program")
+    place = f"operation {operation.name}{where}"
+    named = named_candidate(program, choice.skeleton, choice.assignment, place)
     candidate = Space.of(program, device, [named.skeleton]).exactly(named.assignment)
     return compile_candidate(candidate.skeleton, candidate.point, view)
 
 
 def stored_in(option: Option, operation: Operation, view: Lambda | None, device: Device) -> Option:
     """The option with kernels that store the result through an output view, if there is one."""
-    if operation.program is None:
+    if view is None:
         return option
-    where = f"operation {operation.name}"
-    return replace(option, module=derived(operation.program, option, view, device, where))
+    return replace(option, module=kernels_of(operation, option, view, device))
 
 
 def alignment_of(device: Device) -> int:
@@ -352,7 +354,7 @@ def plan_of(
     found = planning(graph, options or firsts(device), alignment_of(device), memory_limit)
     shared = sharing(found.graph, found.layout.alignment)
     placed = {
-        o.name: one if (view := shared.output_view(o)) is None else stored_in(one, o, view, device)
+        o.name: stored_in(one, o, shared.output_view(o), device)
         for o in found.graph.operations
         if (one := found.options.get(o.name)) is not None
     }

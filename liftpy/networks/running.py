@@ -30,6 +30,7 @@ from liftpy.networks.schedule import (
     schedule_of,
 )
 from liftpy.networks.sharing import TensorPlaces, only_read, sharing
+from liftpy.networks.slices import whole
 from liftpy.opencl.arguments import DTYPES
 from liftpy.opencl.clock import Clock
 from liftpy.opencl.foreign import on_host
@@ -380,7 +381,7 @@ def _spoiled_by(shared: TensorPlaces, schedule: Schedule) -> dict[str, list[str]
     for call in schedule.calls:
         own = found[call.operation.name] = []
         for name in (n for n in call.operation.outputs if n in schedule.tensors):
-            of = shared.slices[name].of if name in shared.slices else name
+            of = whole(name, shared.slices)
             if of not in begun:
                 own.append(name)
             begun.add(of)

@@ -13,6 +13,7 @@ from liftpy.errors import InternalError
 from liftpy.networks.graph import Graph, Operation
 from liftpy.networks.layout import Layout, constants_read, footprint
 from liftpy.networks.sharing import resident, sharing
+from liftpy.networks.slices import whole
 from liftpy.opencl.arguments import touched_buffers
 from liftpy.opencl.kernel import Module, flat
 from liftpy.opencl.resident import Place
@@ -83,7 +84,7 @@ def schedule_of(graph: Graph, modules: Mapping[str, Module], layout: Layout) -> 
     """The schedule of a network whose operations have these modules, by name."""
     slices = sharing(graph, layout.alignment).slices  # each has the place of the whole tensor
     tensors = {
-        n: Place(ARENA, layout.tensors[n], graph.tensors[slices[n].of if n in slices else n].bytes)
+        n: Place(ARENA, layout.tensors[n], graph.tensors[whole(n, slices)].bytes)
         for n in resident(graph)
     }
     making = _Preparing(graph, modules)

@@ -27,7 +27,7 @@ from liftpy.ir.types import SCALAR_BYTES, count
 from liftpy.language.embedded.defining import array_type
 from liftpy.networks.arena import aligned
 from liftpy.networks.graph import Graph, Operation
-from liftpy.networks.slices import Slice, slice_of
+from liftpy.networks.slices import Slice, slice_of, whole
 from liftpy.semantics.moving import NOTHING, sources
 
 LEAST_RUN = 64
@@ -213,7 +213,7 @@ class _Storing:
         size = SCALAR_BYTES[self.graph.tensors[result].type.name]
         if min(run.length for run in runs[0]) * size < LEAST_RUN:
             return False
-        if not all(map(self._is_stored_alone, operation.inputs)):
+        if not all(map(self._can_be_slice, operation.inputs)):
             return False
         shape = self.graph.tensors[result].shape
         found: list[Slice] = []
@@ -232,7 +232,7 @@ class _Storing:
             del self.members[name]
         return True
 
-    def _is_stored_alone(self, name: str) -> bool:
+    def _can_be_slice(self, name: str) -> bool:
         """Whether a tensor can become a slice.
 
         It needs a storage of its own, one reader, and a producer whose only result has its shape
@@ -268,8 +268,8 @@ class _Storing:
                 here = [n for n, (start, end) in spans.items() if start < high and low < end]
                 tensors = [self.graph.tensors[n] for n in here]
                 stored = [t.producer for t in tensors if t.producer not in unmoved]
-                whole = {*here} - self.slices.keys()
-                exact = min((n for n in whole if spans[n] == (low, high)), default="")
+                kept = {*here} - self.slices.keys()
+                exact = min((n for n in kept if spans[n] == (low, high)), default="")
                 own = self.graph.tensors[root].bytes
                 yield Part(
                     f"tensor {exact}" if exact else f"bytes from {low} of tensor {root}",
@@ -288,8 +288,8 @@ class _Storing:
         The span of a slice is that of the tensor that it is a slice of.
         """
         start = self.places[name][1]
-        own = self.slices[name].of if name in self.slices else name
-        return start, aligned(start + self.graph.tensors[own].bytes, self.alignment)
+        size = self.graph.tensors[whole(name, self.slices)].bytes
+        return start, aligned(start + size, self.alignment)
 
 
 def places_of(runs: Sequence[MovedElements]) -> NDArray[np.int64]:

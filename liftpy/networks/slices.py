@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +35,11 @@ class Slice:
         if outer is None:
             return self
         return Slice(outer.of, Lambda(outer.view.params, apply(self.view, outer.view.body)))
+
+
+def whole(name: str, slices: Mapping[str, Slice]) -> str:
+    """The tensor in whose array a tensor is stored: itself, unless it is one of the slices."""
+    return slices[name].of if name in slices else name
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from liftpy.networks.layout import Layout, blocks_of, constant_bytes
 from liftpy.networks.plan_file import PlanData, total_ns
 from liftpy.networks.planning import Point
 from liftpy.networks.sharing import TensorPlaces, sharing
+from liftpy.networks.slices import whole
 from liftpy.opencl.kernel import Module, flat
 
 
@@ -32,7 +33,7 @@ def _misfit(data: PlanData, modules: Mapping[str, Module]) -> str | None:
     """
     graph, slices = data.graph, sharing(data.graph, data.layout.alignment).slices
     for o in graph.computed:
-        tensors = (*o.inputs, *(slices[n].of if n in slices else n for n in o.outputs))
+        tensors = (*o.inputs, *(whole(n, slices) for n in o.outputs))
         arrays = _arrays(o, modules.get(o.name))
         if len(arrays) != len(tensors):
             return f"{o.name} has {len(tensors)} tensors, its program {len(arrays)}"
