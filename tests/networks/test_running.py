@@ -245,8 +245,10 @@ def test_times_may_be_read_during_a_run(device):
 
     with ThreadPoolExecutor(1) as pool:
         read = pool.submit(reading)
-        for _ in range(50):
-            assert len(runner.profile(x, repeats=3, warmup=0)) == 3
-        over.set()
+        try:
+            for _ in range(50):
+                assert len(runner.profile(x, repeats=3, warmup=0)) == 3
+        finally:
+            over.set()
         read.result()
     runner.close()

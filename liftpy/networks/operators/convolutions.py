@@ -36,22 +36,33 @@ from liftpy.workloads.convolution import (
 from liftpy.workloads.windows import Axis, padding_around, windows
 
 
+def window_attributes(node: Node) -> tuple[list[int], list[int], list[int], str]:
+    """The strides, dilations and pads of a node's windows, and `auto_pad`, or their defaults."""
+    rank = len(node.shape()) - 2
+    if rank not in {1, 2}:
+        decline(f"windows in {rank} dimensions are not expressed; 1 and 2 are", "kernel_shape")
+    stride = [int(s) for s in node.attribute("strides") or [1] * rank]
+    dilation = [int(d) for d in node.attribute("dilations") or [1] * rank]
+    pads = [int(p) for p in node.attribute("pads") or [0] * (2 * rank)]
+    if min(pads) < 0:
+        decline("negative padding is not expressed", "pads")
+    return stride, dilation, pads, node.attribute("auto_pad") or "NOTSET"
+
+
+def padding_before(total: int, auto: str) -> int:
+    """How much of the padding of an axis is before it: the smaller half with SAME_UPPER."""
+    return total // 2 if auto == "SAME_UPPER" else total - total // 2
+
+
 def windows_of(node: Node, kernel: Sequence[int] | None = None) -> tuple[Axis, Axis]:
     """The rows and columns of a node's images, with the windows that its attributes describe.
 
     `auto_pad` is resolved. Images of one dimension have one row.
     """
     spatial = node.shape()[2:]
-    rank = len(spatial)
-    if rank not in {1, 2}:
-        decline(f"windows in {rank} dimensions are not expressed; 1 and 2 are", "kernel_shape")
     size = [int(k) for k in (kernel or node.attribute("kernel_shape"))]
-    stride = [int(s) for s in node.attribute("strides") or [1] * rank]
-    dilation = [int(d) for d in node.attribute("dilations") or [1] * rank]
-    pads = [int(p) for p in node.attribute("pads") or [0] * (2 * rank)]
-    if min(pads) < 0:
-        decline("negative padding is not expressed", "pads")
-    auto = node.attribute("auto_pad") or "NOTSET"
+    stride, dilation, pads, auto = window_attributes(node)
+    rank = len(spatial)
     ceil = bool(node.attribute("ceil_mode"))
     axes: list[Axis] = []
     for k in range(rank):
@@ -61,9 +72,8 @@ def windows_of(node: Node, kernel: Sequence[int] | None = None) -> tuple[Axis, A
         elif auto != "NOTSET":
             count = -(-spatial[k] // stride[k])
             total = max(0, (count - 1) * stride[k] + axis.span - spatial[k])
-            small, large = total // 2, total - total // 2
-            before, after = (small, large) if auto == "SAME_UPPER" else (large, small)
-            axis = replace(axis, before=before, after=after)
+            before = padding_before(total, auto)
+            axis = replace(axis, before=before, after=total - before)
         axes.append(axis)
     counts = tuple(axis.count for axis in axes)
     if counts != node.result_shape[2:]:

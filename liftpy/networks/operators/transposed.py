@@ -11,13 +11,18 @@ W. Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 from liftpy.ir.expr import Expr
 from liftpy.language.embedded.lang import join, map, pad, split  # noqa: A004
-from liftpy.networks.operators.convolutions import on_each_image, on_image
+from liftpy.networks.operators.convolutions import (
+    on_each_image,
+    on_image,
+    padding_before,
+    window_attributes,
+)
 from liftpy.networks.operators.layouts import (
     along,
     ordered,
@@ -106,28 +111,20 @@ def part_along(axis: int, xs: Any, start: int, count: int, length: int) -> Any:
 def spreads_of(node: Node) -> tuple[Spread, Spread]:
     """The axes of a node's images, rows first; images of one dimension have one row."""
     spatial, kernel = node.shape()[2:], node.shape(1)[2:]
+    stride, dilation, given, auto = window_attributes(node)
     rank, counts = len(spatial), node.result_shape[2:]
-    if rank not in {1, 2}:
-        decline(f"windows in {rank} dimensions are not expressed; 1 and 2 are", "kernel_shape")
-    stride = [int(s) for s in node.attribute("strides") or [1] * rank]
-    dilation = [int(d) for d in node.attribute("dilations") or [1] * rank]
     extra = [int(n) for n in node.attribute("output_padding") or [0] * rank]
-    given = [int(p) for p in node.attribute("pads") or [0] * (2 * rank)]
-    auto = node.attribute("auto_pad") or "NOTSET"
     if auto.startswith("SAME") and any(extra):
         decline("ONNX's text and its shape inference differ about output padding", "auto_pad")
     found: list[Spread] = []
     for k in range(rank):
         axis = Spread(spatial[k], counts[k], kernel[k], stride[k], given[k], dilation[k])
         if auto == "VALID" and not node.attribute("output_shape"):
-            axis = Spread(spatial[k], counts[k], kernel[k], stride[k], 0, dilation[k])
+            axis = replace(axis, before=0)
         elif auto != "NOTSET" or node.attribute("output_shape"):
             # ONNX divides the surplus elements between the two ends
             total = max(0, stride[k] * (spatial[k] - 1) + extra[k] + axis.span - counts[k])
-            before = total // 2 if auto == "SAME_UPPER" else total - total // 2
-            axis = Spread(spatial[k], counts[k], kernel[k], stride[k], before, dilation[k])
-        if axis.before < 0:
-            decline("negative padding is not expressed", "pads")
+            axis = replace(axis, before=padding_before(total, auto))
         found.append(axis)
     return (found[0], found[1]) if rank == 2 else (Spread(1, 1, 1), found[0])
 
@@ -177,21 +174,21 @@ def conv_transposed(node: Node) -> Body:
     def image(x: Any, w: Any, b: Any) -> Any:
         inner = 0 if node.channels_last else 1
         x = columns.cut(rows.cut(x, inner), inner + 1)
-        windows = rows.windows, columns.windows
+        found, (high, wide) = convolved(x, w, b, None), (rows.windows, columns.windows)
         parts = groups, *strides, inside
+        pixels, split_pixels = (
+            (high * strides[0], wide * strides[1]),
+            (high, strides[0], wide, strides[1]),
+        )
         if node.channels_last:
-            found = reshaped(convolved(x, w, b, None), (*windows, count), (*windows, *parts))
+            found = reshaped(found, (high, wide, count), (high, wide, *parts))
             found = ordered(found, [0, 3, 1, 4, 2, 5])
+            shape, result = (*split_pixels, groups, inside), (*pixels, groups * inside)
         else:
-            found = reshaped(convolved(x, w, b, None), (count, *windows), (*parts, *windows))
+            found = reshaped(found, (count, high, wide), (*parts, high, wide))
             found = ordered(found, [0, 3, 4, 1, 5, 2])
-        long = rows.windows * strides[0], columns.windows * strides[1]
-        split_up = (windows[0], strides[0], windows[1], strides[1])
-        results = groups * inside
-        if node.channels_last:
-            found = reshaped(found, (*split_up, groups, inside), (*long, results))
-        else:
-            found = reshaped(found, (groups, inside, *split_up), (results, *long))
+            shape, result = (groups, inside, *split_pixels), (groups * inside, *pixels)
+        found = reshaped(found, shape, result)
         return columns.taken(rows.taken(found, inner), inner + 1)
 
     def body(x: Expr, w: Expr, b: Expr | None = None) -> Expr:
