@@ -25,6 +25,7 @@ os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
 from liftpy.boards.bundle import HOST  # noqa: E402
 from liftpy.errors import DeviceRefused, UnknownName  # noqa: E402
 from liftpy.explore.measure.process import Process  # noqa: E402
+from liftpy.ir.types import SUBGROUPS  # noqa: E402
 from liftpy.opencl.devices import find_device  # noqa: E402
 from liftpy.opencl.session import BUILD_OPTIONS  # noqa: E402
 from tests import plainly, processes, shared  # noqa: E402
@@ -170,6 +171,30 @@ def runtime(request: pytest.FixtureRequest):
 
     By module, so that what a module makes for one runtime is still there for the other.
     """
+    try:
+        return find_device(request.param)
+    except (DeviceRefused, UnknownName) as refusal:
+        absent(request.param, str(refusal))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests of `subgroups` run on Intel's runtime, and on others that have subgroups here."""
+    if "subgroups" in metafunc.fixturenames:
+        others = [name for name in ("pocl", "rusticl") if has_subgroups(name)]
+        metafunc.parametrize("subgroups", ["intel", *others], indirect=True, scope="module")
+
+
+def has_subgroups(name: str) -> bool:
+    """Whether there is a device of this name with subgroups; PoCL has them from version 4 on."""
+    try:
+        return not {*SUBGROUPS}.isdisjoint(find_device(name).extensions)
+    except (DeviceRefused, UnknownName):
+        return False
+
+
+@pytest.fixture(scope="module")
+def subgroups(request: pytest.FixtureRequest):
+    """A device of each runtime that has subgroups here."""
     try:
         return find_device(request.param)
     except (DeviceRefused, UnknownName) as refusal:

@@ -16,7 +16,8 @@ own element; work-items beyond the end of a row load elements again. Element j i
     if sgsz0 >= length then broadcast(v, j) else xs[j]
 
 so the work-items of a subgroup that is smaller than a row read the array itself. The condition has
-the same outcome for all work-items of a subgroup, whatever its size.
+the same outcome for all work-items of a subgroup, whatever its size. There is none if rows have one
+element.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def in_subgroup(emitter: Stepping, xs: Expr, env: Env) -> Value:
             f"{ToSubgroup.name} holds an array in buffers that its kernel only reads, and not one "
             "that the kernel stores: use toLocal"
         )
-    emitter.ids |= {SUBGROUP_LOCAL_ID, SUBGROUP_SIZE}
+    if length > 1:
+        emitter.ids |= {SUBGROUP_LOCAL_ID, SUBGROUP_SIZE}
     own = var(SUBGROUP_LOCAL_ID, 0, size - 1) % length
     held = tuple(emitter.variable(row[own]) for row in rows_of(source, counts))
     suffices = emitter.read.inside(var(SUBGROUP_SIZE, 0, size) - length, size + 1)
@@ -111,10 +113,14 @@ def in_subgroup(emitter: Stepping, xs: Expr, env: Env) -> Value:
             count, *inner = counts
             return Pull(count, lambda i: read(value[i], inner, row * count + i))
         own_row = row.recombined()
-        return Pull(
-            length,
-            lambda j: emitter.read.either(suffices, OfWorkItem(held, own_row, nat(j)), value[j]),
-        )
+
+        def element(j: Nat) -> Value:
+            shared = OfWorkItem(held, own_row, nat(j))
+            if length == 1:  # every subgroup has a work-item
+                return shared
+            return emitter.read.either(suffices, shared, value[j])
+
+        return Pull(length, element)
 
     return known(read(source, counts, ZERO))
 

@@ -161,6 +161,7 @@ def _found() -> tuple[tuple[tuple[Device, cl.Device], ...], tuple[str, ...], tup
 
 def _describe(platform: cl.Platform, handle: cl.Device) -> Device:
     sizes = tuple(int(size) for size in handle.max_work_item_sizes[:3])
+    offered = extensions_of(handle)
     return Device(
         name=handle.name.strip(),
         vendor=handle.vendor.strip(),
@@ -176,8 +177,16 @@ def _describe(platform: cl.Platform, handle: cl.Device) -> Device:
         global_memory=handle.global_mem_size,
         vector_width=handle.native_vector_width_float,  # preferred is 1 if the driver vectorizes
         image_texels=handle.image_max_buffer_size if handle.image_support else 0,
-        extensions=tuple(e for e in KNOWN_EXTENSIONS if e in handle.extensions.split()),
+        extensions=tuple(e for e in KNOWN_EXTENSIONS if e in offered),
     )
+
+
+def extensions_of(handle: cl.Device) -> set[str]:
+    """The extensions of a device and, of OpenCL 3, the features of its compiler."""
+    found = set(handle.extensions.split())
+    if int(handle.version.split()[1].partition(".")[0]) >= 3:  # "OpenCL 3.0 ..."
+        found |= {feature.name for feature in handle.opencl_c_features}
+    return found
 
 
 def _kind(bits: int) -> Kind:

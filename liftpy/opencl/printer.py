@@ -55,7 +55,12 @@ from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, text_of, vec
 from liftpy.opencl.indices import MAX_INT, index_c, magnitude
 from liftpy.opencl.scalars import ATOMIC, INFIX, literal_c, operator_c
 from liftpy.opencl.storage import element_c, is_split, kept, loaded, units
-from liftpy.opencl.subgroups import broadcast_call, results_call, subgroup_call
+from liftpy.opencl.subgroups import (
+    SUBGROUP_COUNT,
+    broadcast_call,
+    results_call,
+    subgroup_call,
+)
 from liftpy.opencl.texels import texels_c
 from liftpy.views.terms import Memory
 
@@ -221,7 +226,8 @@ class Printer:
             case SubgroupReduce(op, inner):
                 return CallC(subgroup_call(op, value.type), (self.c(inner),))
             case SubgroupsReduce(op, cell):
-                return CallC(results_call(op, value.type), (Text(cell.memory.name),))
+                given = (Text(cell.memory.name), Text(SUBGROUP_COUNT))
+                return CallC(results_call(op, value.type), given)
             case SubgroupBroadcast(parts, _, i):
                 return CallC(broadcast_call(value.type), (*self.each(parts), Text(wide_index(i))))
             case Select(condition, then, otherwise):

@@ -61,11 +61,12 @@ def extension_options(module: Module, options: tuple[str, ...]) -> Iterator[Exte
     Intel's works with every version.
     """
     if HAS_SUBGROUPS in module.source:
-        khronos, intel = SUBGROUPS
+        khronos, intel, feature = SUBGROUPS
         defined = f"-D{HAS_SUBGROUPS}"
         yield ExtensionOptions(khronos, 3, (*with_standard(options, NEWER), defined))
         yield ExtensionOptions(khronos, 2, (*with_standard(options, OLDER), defined))
         yield ExtensionOptions(intel, 1, (*options, defined))
+        yield ExtensionOptions(feature, 3, (*with_standard(options, NEWER), defined))
     if DOT_FEATURE in module.source:
         yield ExtensionOptions(INTEGER_DOTS[0], 3, with_standard(options, NEWER))
 

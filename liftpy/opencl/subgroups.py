@@ -16,6 +16,9 @@ from liftpy.primitives.subgroups import SUBGROUP_TYPES
 SUBGROUP_IDS = {"sgid": "subgroup_id", "slid": "subgroup_local_id", "sgsz": "subgroup_size"}
 """The C functions that return the ids and the size of subgroups."""
 
+SUBGROUP_COUNT = "subgroup_count()"
+"""The number of subgroups of a group. Only kernels call it: Mesa crashes if functions do."""
+
 FOLDS = re.compile(r"\bsubgroups?_(add|max|min)_([a-z]+)\(")
 BROADCASTS = re.compile(r"\bsubgroup_broadcast_([a-z]+)\(")
 NAMES = {"+": "add", "max": "max", "min": "min"}
@@ -49,9 +52,9 @@ inline {t} subgroup_{name}_{t}({t} x) {{
   return x;
 #endif
 }}
-inline {t} subgroups_{name}_{t}(__local const {t}* results) {{
+inline {t} subgroups_{name}_{t}(__local const {t}* results, int count) {{
   {t} folded = results[0];
-  for (int k = 1; k < subgroup_count(); k++) {{
+  for (int k = 1; k < count; k++) {{
     folded = {step};
   }}
   return folded;
@@ -60,7 +63,10 @@ inline {t} subgroups_{name}_{t}(__local const {t}* results) {{
 
 SIZE = f"""\
 #ifdef {HAS_SUBGROUPS}
-#define subgroup_size() ((int)get_sub_group_size())
+/* Mesa's get_sub_group_size() is that of a full subgroup, also in the last one of a group. */
+#define subgroup_rest() \\
+  ((int)(get_local_size(0) - get_sub_group_id() * get_max_sub_group_size()))
+#define subgroup_size() min((int)get_sub_group_size(), subgroup_rest())
 #else
 #define subgroup_size() 1
 #endif

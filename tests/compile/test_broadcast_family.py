@@ -10,7 +10,7 @@ import pyopencl as cl
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.errors import BuildFailed, DeviceRefused, UnknownName
+from liftpy.errors import BuildFailed
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
@@ -27,7 +27,6 @@ from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.workloads import Convolution, convolution, workload
 from tests.compile.test_cooperative_family import CASES, PRODUCT
-from tests.conftest import absent
 from tests.draws import unproved
 from tests.loops.interpreted import interpreted, stages_of
 from tests.oclgrind import check_all_under_oclgrind
@@ -109,26 +108,32 @@ def test_the_code_has_no_barrier_and_a_version_for_small_subgroups(golden) -> No
     golden(product_of(DEFAULT_DEVICE).source, "cl")
 
 
-@pytest.fixture(scope="module")
-def intel() -> Device:
-    """Intel's runtime for processors, which has subgroups."""
-    try:
-        return find_device("intel")
-    except (DeviceRefused, UnknownName) as refusal:
-        absent("intel", str(refusal))
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", list(CASES))
+def test_devices_broadcast_in_their_subgroups(subgroups: Device, name: str) -> None:
+    case = CASES[name]
+    with Session(subgroups) as session:
+        for candidate in space(name, subgroups).sample(4, seed=6):
+            module = compile_candidate(candidate.skeleton, candidate.assignment)
+            with session.load(replace(module, source=module.source + REQUIRED)) as loaded:
+                loaded.set_constants({})
+                got = loaded.run(case.arrays, poison=True)
+            np.testing.assert_array_equal(got, case.expected, err_msg=candidate.label)
 
 
 @pytest.mark.parametrize("size", [0, 4, 8, 32, 64])
 @pytest.mark.parametrize("group", [1, 4, 8, 24])
-def test_intel_broadcasts_in_subgroups_of_any_size(intel: Device, size: int, group: int) -> None:
-    """An attribute of Intel's chooses the size; generated code leaves it to the driver."""
+def test_they_broadcast_in_subgroups_of_any_size(subgroups: Device, size: int, group: int) -> None:
+    """An attribute chooses the size; generated code leaves it to the driver."""
+    if size and SUBGROUPS[1] not in subgroups.extensions:
+        pytest.skip(f"{subgroups.platform} has no attribute for the size")
     arrays, chunk = matrices(), min(8, group)
-    module = product_of(intel, group=group, chunk=chunk)
+    module = product_of(subgroups, group=group, chunk=chunk)
     source = module.source + REQUIRED
     if size:
         attribute = f"__kernel __attribute__((intel_reqd_sub_group_size({size})))"
         source = source.replace("__kernel", attribute)
-    with Session(intel) as session:
+    with Session(subgroups) as session:
         loaded = session.load(replace(module, source=source))
         loaded.set_constants({})
         got = loaded.run(arrays, poison=True)
@@ -140,7 +145,9 @@ def test_intel_broadcasts_in_subgroups_of_any_size(intel: Device, size: int, gro
             assert kernel.get_sub_group_info(session.opened.handle, most, [group, 1, 1]) == size
 
 
-def test_pocl_has_no_subgroups_and_reads_the_array(pocl: Device) -> None:
+def test_a_device_without_subgroups_reads_the_array(pocl: Device) -> None:
+    if {*SUBGROUPS} & {*pocl.extensions}:
+        pytest.skip(f"PoCL {pocl.driver_version} has subgroups")
     module, arrays = product_of(pocl), matrices()
     with Session(pocl) as session:
         with pytest.raises(BuildFailed) as refused:
@@ -149,6 +156,13 @@ def test_pocl_has_no_subgroups_and_reads_the_array(pocl: Device) -> None:
         loaded = session.load(module)
         loaded.set_constants({})
         np.testing.assert_array_equal(loaded.run(arrays), arrays["a"] @ arrays["b"])
+
+
+def test_every_subgroup_holds_rows_of_one_element() -> None:
+    """They are read without a test of its size, which PoCL 6 compiles in exponential time."""
+    module = product_of(DEFAULT_DEVICE, chunk=1, v=1)
+    assert "subgroup_broadcast_float(" in module.source
+    assert "sgsz0" not in module.source
 
 
 @pytest.mark.oclgrind

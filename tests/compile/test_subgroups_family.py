@@ -12,7 +12,7 @@ import pytest
 
 import liftpy as lp
 from liftpy.constraints.device import DEFAULT_DEVICE, Device
-from liftpy.errors import BuildFailed, DeviceRefused, UnknownName
+from liftpy.errors import BuildFailed
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.space import Space
 from liftpy.explore.space.units import families_for
@@ -23,7 +23,6 @@ from liftpy.loops.tree import (
     statements_in,
 )
 from liftpy.opencl.arguments import DTYPES
-from liftpy.opencl.devices import find_device
 from liftpy.opencl.kernel import Module
 from liftpy.opencl.session import (
     BUILD_OPTIONS,
@@ -37,7 +36,6 @@ from liftpy.opencl.subgroups import HAS_SUBGROUPS
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from tests.compile.test_tree_family import CASES
-from tests.conftest import absent
 from tests.draws import unproved
 from tests.loops.interpreted import interpreted, stages_of
 from tests.oclgrind import check_all_under_oclgrind
@@ -144,62 +142,67 @@ def test_the_code_has_one_barrier_and_a_fold_for_devices_without_subgroups(golde
 REQUIRED = f"#ifndef {HAS_SUBGROUPS}\n#error no subgroups\n#endif\n"
 
 
-@pytest.fixture(scope="module")
-def intel() -> Device:
-    """Intel's runtime for processors, which has subgroups."""
-    try:
-        return find_device("intel")
-    except (DeviceRefused, UnknownName) as refusal:
-        absent("intel", str(refusal))
+def required(module: Module) -> Module:
+    """A module that cannot be built without subgroups."""
+    return replace(module, source=module.source + REQUIRED)
 
 
-def test_intel_folds_by_its_subgroups(intel: Device) -> None:
-    module = row_sums(intel)
-    assert SUBGROUPS[1] in intel.extensions
-    with Session(intel) as session:
-        loaded = session.load(replace(module, source=module.source + REQUIRED))
-        loaded.set_constants({})
-        CASES["rows"].check(loaded.run(CASES["rows"].arrays), "rows")
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", FOLDS)
+def test_devices_fold_by_their_subgroups(subgroups: Device, name: str) -> None:
+    case = CASES[name]
+    with Session(subgroups) as session:
+        for candidate in space(name, subgroups).sample(4, seed=6):
+            module = compile_candidate(candidate.skeleton, candidate.assignment)
+            with session.load(required(module)) as loaded:
+                loaded.set_constants({})
+                case.check(loaded.run(case.arrays, poison=True), candidate.label)
 
 
 @pytest.mark.parametrize("size", [4, 8, 32, 64])
-def test_intel_folds_by_subgroups_of_other_sizes(intel: Device, size: int) -> None:
-    """An attribute of Intel's chooses the size; generated code leaves it to the driver."""
+def test_they_fold_by_subgroups_of_other_sizes(subgroups: Device, size: int) -> None:
+    """An attribute chooses the size; generated code leaves it to the driver."""
+    if SUBGROUPS[1] not in subgroups.extensions:
+        pytest.skip(f"{subgroups.platform} has no attribute for the size")
     case = CASES["normalised"]
     settings = {"family": FAMILY, "strided": "yes", "group": 37}
-    chosen = candidate_of(case.program, intel, settings)
-    module = compile_program(chosen.skeleton.at(chosen.point)).module
+    chosen = candidate_of(case.program, subgroups, settings)
+    module = required(compile_program(chosen.skeleton.at(chosen.point)).module)
     attribute = f"__kernel __attribute__((intel_reqd_sub_group_size({size})))"
-    source = module.source.replace("__kernel", attribute) + REQUIRED
-    with Session(intel) as session:
-        program = session.built(replace(module, source=source))
+    module = replace(module, source=module.source.replace("__kernel", attribute))
+    with Session(subgroups) as session:
+        program = session.built(module)
         kernel = cl.Kernel(program, module.launches[0].function)
         most = cl.kernel_sub_group_info.MAX_SUB_GROUP_SIZE_FOR_NDRANGE
         assert kernel.get_sub_group_info(session.opened.handle, most, [37, 1, 1]) == size
-        loaded = session.load(replace(module, source=source))
+        loaded = session.load(module)
         loaded.set_constants({})
         case.check(loaded.run(case.arrays), str(size))
 
 
 @pytest.mark.parametrize("standard", [OLDER, NEWER])
-def test_intel_compiles_them_as_opencl_c_2_and_3(intel: Device, standard: str) -> None:
-    """As drivers with the extension of Khronos do."""
+def test_they_are_compiled_as_opencl_c_2_and_3(subgroups: Device, standard: str) -> None:
+    """As drivers with the extension of Khronos do; one with the feature knows OpenCL C 3 only."""
+    if standard == OLDER and not {*SUBGROUPS[:2]} & {*subgroups.extensions}:
+        pytest.skip(f"{subgroups.platform} has subgroups in OpenCL C 3 only")
     case = CASES["softmax of heads"]
     settings = {"family": FAMILY, "strided": "no", "arrays": "local", "group": 23}
-    chosen = candidate_of(case.program, intel, settings)
+    chosen = candidate_of(case.program, subgroups, settings)
     module = compile_program(chosen.skeleton.at(chosen.point)).module
-    with Session(intel, with_standard(BUILD_OPTIONS, standard)) as session:
-        loaded = session.load(replace(module, source=module.source + REQUIRED))
+    options = (*with_standard(BUILD_OPTIONS, standard), f"-D{HAS_SUBGROUPS}")
+    with Session(subgroups, options) as session:
+        loaded = session.load(required(module))
         loaded.set_constants({})
         case.check(loaded.run(case.arrays), standard)
 
 
-def test_pocl_has_none_and_folds_one_by_one(pocl: Device) -> None:
+def test_a_device_without_subgroups_folds_one_by_one(pocl: Device) -> None:
+    if {*SUBGROUPS} & {*pocl.extensions}:
+        pytest.skip(f"PoCL {pocl.driver_version} has subgroups")
     module = row_sums(pocl)
-    assert not {*SUBGROUPS} & {*pocl.extensions}
     with Session(pocl) as session:
         with pytest.raises(BuildFailed, match="cannot compile") as refused:
-            session.load(replace(module, source=module.source + REQUIRED))
+            session.load(required(module))
         assert "no subgroups" in refused.value.log
         loaded = session.load(module)
         loaded.set_constants({})
@@ -221,13 +224,18 @@ def test_oclgrind_has_no_complaint() -> None:
 
 
 def test_a_driver_compiles_a_newer_opencl_c_for_subgroups_of_khronos(device: Device) -> None:
-    """OpenCL C 2 does not know the option for OpenCL C 3; Intel's functions need neither."""
+    """OpenCL C 2 does not know the option for OpenCL C 3; Intel's functions need neither.
+
+    The feature of OpenCL C 3 is enough, although a driver may report OpenCL C 1.2.
+    """
     module, macro = row_sums(DEFAULT_DEVICE), f"-D{HAS_SUBGROUPS}"
     found = replace(device, extensions=SUBGROUPS[:1])
     for version, standard in (("1.2", NEWER), ("2.0", OLDER), ("2.1", OLDER), ("3.0", NEWER)):
         known = replace(found, opencl_c=f"OpenCL C {version} of a driver")
         assert options_of(module, known, BUILD_OPTIONS) == (standard, *BUILD_OPTIONS[1:], macro)
-    for names, defined in (((), ()), (SUBGROUPS[1:], (macro,))):
+    feature = replace(device, extensions=SUBGROUPS[2:], opencl_c="OpenCL C 1.2")
+    assert options_of(module, feature, BUILD_OPTIONS) == (NEWER, *BUILD_OPTIONS[1:], macro)
+    for names, defined in (((), ()), (SUBGROUPS[1:2], (macro,))):
         known = replace(device, extensions=names)
         assert options_of(module, known, BUILD_OPTIONS) == (*BUILD_OPTIONS, *defined)
 

@@ -4,12 +4,21 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE, fits
 from liftpy.errors import DeviceRefused, UnknownName
-from liftpy.opencl.devices import _numbered, _rank, device_notes, devices, find_device
+from liftpy.ir.types import SUBGROUPS
+from liftpy.opencl.devices import (
+    _numbered,
+    _rank,
+    device_notes,
+    devices,
+    extensions_of,
+    find_device,
+)
 from liftpy.opencl.runtimes import RUSTICL, RUSTICL_DRIVERS, why_empty
 from liftpy.opencl.session import Session
 
@@ -110,3 +119,14 @@ def test_without_an_icd_loader_the_message_says_so(tmp_path):
     (tmp_path / "pyopencl.py").write_text("raise ImportError('libOpenCL.so.1: cannot open')")
     path = os.pathsep.join((str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])))
     assert "libOpenCL.so.1: cannot open" in without_devices(PYTHONPATH=path)
+
+
+def test_the_features_of_opencl_3_count_as_extensions():
+    """Mesa's devices have subgroups by a feature of the compiler only."""
+    features = [SimpleNamespace(name="__opencl_c_images"), SimpleNamespace(name=SUBGROUPS[2])]
+    newer = SimpleNamespace(
+        version="OpenCL 3.0 ", extensions="cl_khr_fp64", opencl_c_features=features
+    )
+    assert extensions_of(newer) == {"cl_khr_fp64", "__opencl_c_images", SUBGROUPS[2]}
+    older = SimpleNamespace(version="OpenCL 1.2 pocl", extensions="cl_khr_fp64")
+    assert extensions_of(older) == {"cl_khr_fp64"}

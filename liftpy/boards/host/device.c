@@ -247,21 +247,45 @@ const struct device *choose(const struct device *devices, size_t count, const ch
     return NULL;
 }
 
-int has_extension(const struct device *device, const char *name)
-{
-    char *all = device_text(device->id, CL_DEVICE_EXTENSIONS);
-    int found = 0;
-    for (char *word = strtok(all, " "); word; word = strtok(NULL, " "))
-        found |= !strcmp(word, name);
-    free(all);
-    return found;
-}
-
 size_t opencl_version(const struct device *device)
 {
     char *text = device_text(device->id, CL_DEVICE_VERSION); /* "OpenCL 2.1 ..." */
     size_t found = strtoul(text + strcspn(text, "0123456789"), NULL, 10);
     free(text);
+    return found;
+}
+
+/* The extensions of a device and, of OpenCL 3, the features of its compiler: names and spaces. */
+static char *extensions(const struct device *device)
+{
+    struct {
+        cl_uint version;
+        char name[64];
+    } *features;
+    size_t size = 0;
+    char *named = device_text(device->id, CL_DEVICE_EXTENSIONS);
+    struct text all = {0};
+    add(&all, "%s", named);
+    free(named);
+    if (opencl_version(device) >= 3) {
+        check(clGetDeviceInfo(device->id, CL_DEVICE_OPENCL_C_FEATURES, 0, NULL, &size),
+              "clGetDeviceInfo");
+        features = room_for(size + 1, 1);
+        get(device->id, CL_DEVICE_OPENCL_C_FEATURES, size, features);
+        for (size_t i = 0; i < size / sizeof *features; i++)
+            add(&all, " %.64s", features[i].name);
+        free(features);
+    }
+    return all.bytes;
+}
+
+int has_extension(const struct device *device, const char *name)
+{
+    char *all = extensions(device);
+    int found = 0;
+    for (char *word = strtok(all, " "); word; word = strtok(NULL, " "))
+        found |= !strcmp(word, name);
+    free(all);
     return found;
 }
 
@@ -285,7 +309,7 @@ void identify(struct text *text, const struct device *device)
 static void describe_extensions(struct text *text, const struct device *device,
                                 char *const *known, size_t count)
 {
-    char *all = device_text(device->id, CL_DEVICE_EXTENSIONS);
+    char *all = extensions(device);
     const char *between = "";
     add(text, "\"extensions\": [");
     for (char *word = strtok(all, " "); word; word = strtok(NULL, " ")) {

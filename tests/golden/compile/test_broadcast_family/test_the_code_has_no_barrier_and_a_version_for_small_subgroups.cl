@@ -15,7 +15,10 @@
 #endif
 
 #ifdef HAS_SUBGROUPS
-#define subgroup_size() ((int)get_sub_group_size())
+/* Mesa's get_sub_group_size() is that of a full subgroup, also in the last one of a group. */
+#define subgroup_rest() \
+  ((int)(get_local_size(0) - get_sub_group_id() * get_max_sub_group_size()))
+#define subgroup_size() min((int)get_sub_group_size(), subgroup_rest())
 #else
 #define subgroup_size() 1
 #endif

@@ -21,9 +21,9 @@ inline float subgroup_add_float(float x) {
   return x;
 #endif
 }
-inline float subgroups_add_float(__local const float* results) {
+inline float subgroups_add_float(__local const float* results, int count) {
   float folded = results[0];
-  for (int k = 1; k < subgroup_count(); k++) {
+  for (int k = 1; k < count; k++) {
     folded = folded + results[k];
   }
   return folded;
@@ -48,7 +48,7 @@ void k0_output(__global const float* restrict a, __global const float* restrict 
     l0[sgid0] = v3;
   }
   barrier(CLK_LOCAL_MEM_FENCE); // l0: address 0 is touched at lid0 = 0, sgid0 = 0 and at lid0 = 1, sgid0 = 0
-  const float v4 = subgroups_add_float(l0);
+  const float v4 = subgroups_add_float(l0, subgroup_count());
   acc0 = 0.0f + v4;
   for (int i0 = lid0; i0 < 1; i0 += 53) {
     const float v5 = y[wid0];
