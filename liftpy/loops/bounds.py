@@ -18,6 +18,7 @@ tests that they remove from a version of a loop (`guards`).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -57,6 +58,9 @@ from liftpy.semantics.smt import Undecided, Witness, find_point
 from liftpy.views.terms import Decided
 
 Way: TypeAlias = Literal["ranges", "guard", "solver"]
+
+MOST_GOALS = 500
+"""The most goals that `follows` derives from one; with more, the solver decides."""
 
 
 def link(loop: For, start: Nat, made: str) -> Constraint:
@@ -368,17 +372,21 @@ def shown(naturals: Sequence[Nat], place: CodePlace) -> tuple[Way | None, str]:
 def follows(goal: Nat, rooms: Sequence[Nat]) -> bool:
     """Whether ranges and the room of guards show that an index is 0 or more.
 
-    A multiple of each room is subtracted from the goal, such that one of the goal's terms vanishes;
-    ranges must show that the rest is 0 or more.
+    A multiple of each of some rooms is subtracted from the goal, such that one of the goal's terms
+    vanishes; ranges must show that the rest is 0 or more. The fewest rooms are tried first, and at
+    most `MOST_GOALS` rests: the number of all of them is exponential in that of rooms.
     """
-    if is_natural(goal):
-        return True
-    for k, room in enumerate(rooms):
-        for monomial, each in room.terms.items():
-            times, rest = divmod(goal.terms.get(monomial, 0), each)
-            fits = monomial and times > 0 and not rest
-            if fits and follows(goal - times * room, rooms[k + 1 :]):
-                return True
+    waiting, tried = deque([(goal, 0)]), 0
+    while waiting and tried < MOST_GOALS:
+        left, first = waiting.popleft()
+        tried += 1
+        if is_natural(left):
+            return True
+        for k, room in enumerate(rooms[first:], first):
+            for monomial, each in room.terms.items():
+                times, rest = divmod(left.terms.get(monomial, 0), each)
+                if monomial and times > 0 and not rest:
+                    waiting.append((left - times * room, k + 1))
     return False
 
 

@@ -10,7 +10,7 @@ import pytest
 from liftpy.ir.nat import Nat, nat, var
 from liftpy.ir.types import F32
 from liftpy.loops import storing
-from liftpy.loops.bounds import bounds, guards
+from liftpy.loops.bounds import bounds, follows, guards
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.show import show_kernel
 from liftpy.loops.tree import (
@@ -273,3 +273,11 @@ def test_two_work_items_may_not_update_the_same_bins() -> None:
 
     assert not shared_stores(code)
     assert shared_stores(replace(code, block=changed(code.block, of_all)))
+
+
+def test_many_guards_that_do_not_show_an_index_to_be_inside_are_soon_given_up() -> None:
+    """Each of the 2^60 sets of guards leaves another goal."""
+    counters = [var(f"i{k}", 0, 99) for k in range(60)]
+    total = sum(counters, nat(-(10**6)))
+    assert not follows(total, [i - 1 for i in counters])
+    assert follows(total + 10**6 - 2, [*(i - 1 for i in counters[1:]), counters[0] - 2])
