@@ -45,8 +45,6 @@ def around_each(
             packed[j] for j, _ in others if not once[j]
         )
         prepared = size_of(early - constants) + sum(packed[j] for j, _ in others if once[j])
-        if k != last:
-            bytes_ += int(size_bytes(partition.program.type))
         temporary = {
             other.param.name
             for j, other in enumerate(partition.stages[:k])

@@ -68,8 +68,9 @@ class Kernel:
 class GlobalBuffer:
     """A buffer and the span of run-phase kernels in which it is live, first and last included.
 
-    A buffer that is live during the whole run (inputs, outputs, weights) has the whole span; one
-    that only the prepare phase needs has none. With an `output_view`, it holds a larger array.
+    A buffer that is live during the whole run (inputs, weights) has the whole span; one that only
+    the prepare phase needs has none. An output is live from the first kernel that writes it: until
+    then its memory may hold temporaries. With an `output_view`, a buffer holds a larger array.
     """
 
     param: Param
@@ -228,7 +229,9 @@ def _buffers(
     for kernel in kernels:
         out = kernel.writes
         if out in results and out not in written:
-            buffers.append(GlobalBuffer(out, "output", whole, kernel.output_view))
+            wrote = next((k for k, other in enumerate(run) if other.writes == out), 0)
+            live = wrote, len(run) - 1
+            buffers.append(GlobalBuffer(out, "output", live, kernel.output_view))
         elif kernel.phase == "prepare" and out not in written:
             buffers.append(GlobalBuffer(out, "packed", whole if out in reads else None))
         elif out not in written:

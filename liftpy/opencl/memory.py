@@ -9,6 +9,9 @@ from liftpy.ir.types import Component, components, size_bytes
 from liftpy.kernels.chain import Chain, GlobalBuffer
 from liftpy.opencl.kernel import MemoryFigures
 
+SHARING = ("temporary", "output")
+"""The roles of buffers that may share an allocation with others."""
+
 
 @dataclass(frozen=True)
 class GlobalArray:
@@ -31,26 +34,30 @@ def arrays_of(buffers: Iterable[GlobalBuffer]) -> list[GlobalArray]:
 def slots(
     parts: Sequence[GlobalArray], name: Callable[[GlobalArray], str]
 ) -> dict[GlobalArray, str]:
-    """The allocation of each array. Temporaries with disjoint lifetimes share one, larger first."""
-    placed: dict[GlobalArray, str] = {}
-    shared: list[tuple[str, list[tuple[int, int]]]] = []
-    temporaries = [
-        (p, p.buffer.span)
-        for p in parts
-        if p.buffer.role == "temporary" and p.buffer.span is not None
-    ]
-    for p, span in sorted(temporaries, key=lambda t: (-t[0].bytes, name(t[0]))):
-        for slot, spans in shared:
-            if all(span[1] < first or last < span[0] for first, last in spans):
-                spans.append(span)
-                placed[p] = slot
-                break
+    """The allocation of each array. Some with disjoint lifetimes share one, the larger first.
+
+    Temporaries do, and outputs, whose memory is free until they are written.
+    """
+    shared: list[list[GlobalArray]] = []
+    sharing = (p for p in parts if p.buffer.role in SHARING and p.buffer.span is not None)
+    for p in sorted(sharing, key=lambda p: (-p.bytes, name(p))):
+        fitting = (slot for slot in shared if not any(meet(p, other) for other in slot))
+        slot = next(fitting, None)
+        if slot is None:
+            shared.append([p])
         else:
-            shared.append((f"slot{len(shared)}", [span]))
-            placed[p] = shared[-1][0]
-    for p in parts:
-        placed.setdefault(p, f"own_{name(p)}")
+            slot.append(p)
+    placed = {p: f"own_{name(p)}" for p in parts}
+    several = [slot for slot in shared if len(slot) > 1 or slot[0].buffer.role == "temporary"]
+    for k, slot in enumerate(several):
+        placed |= dict.fromkeys(slot, f"slot{k}")
     return placed
+
+
+def meet(one: GlobalArray, other: GlobalArray) -> bool:
+    """Whether two arrays are live while the same kernel runs."""
+    mine, its = one.buffer.span, other.buffer.span
+    return mine is not None and its is not None and mine[0] <= its[1] and its[0] <= mine[1]
 
 
 def figures(

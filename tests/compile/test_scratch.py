@@ -8,6 +8,7 @@ import pytest
 from liftpy.constraints.device import Device
 from liftpy.errors import TypeRefused
 from liftpy.language.text.program import parse
+from liftpy.opencl.session import Session
 from liftpy.pipeline import Compilation, compile_program
 from tests.compile.test_programs import all_right
 from tests.draws import unproved
@@ -151,10 +152,35 @@ def test_kernels_share_their_scratch() -> None:
             let t = (column |> mapSeq(x => x + 1.0) |> toGlobal) in
             t |> {BACK[6]} |> mapSeq(x => x))""")
     )
-    slots = {b.name: b.slot for b in made.module.buffers if b.role == "temporary"}
-    (stored,) = slots.keys() - {"scratch", "scratch1"}
-    assert slots["scratch"] == slots["scratch1"] != slots[stored]
+    slots = {b.name: b.slot for b in made.module.buffers}
+    (stored,) = slots.keys() - {"xs", "scratch", "scratch1", "output"}
+    assert slots["scratch"] in {slots["scratch1"], slots["output"]}
+    assert len({slots[stored], slots["scratch1"], slots["output"]}) == 3
     assert made.module.memory.scratch == (30 + 30) * 4
+
+
+def test_the_result_takes_the_place_of_what_is_no_longer_needed(runtime: Device) -> None:
+    """The first value is larger than the result, and gone before the result is stored."""
+    program = lowered("""
+        def p(xs: [7][5]f32) =
+          let padded = (xs |> pad(1, 1, 3) |> mapGlb(0, mapSeq(x => x + 1.0)) |> toGlobal) in
+          let sums = (padded |> slide(3, 1) |> mapGlb(0, rows =>
+            rows |> transpose |> mapSeq(reduceSeq(add, 0.0))) |> toGlobal) in
+          sums |> mapGlb(0, mapSeq(x => x * 2.0))""")
+    module = compile_program(program).module
+    sizes = {b.name: (b.slot, b.bytes) for b in module.buffers if b.role != "input"}
+    (first,) = (name for name, (_, size) in sizes.items() if size == 9 * 5 * 4)
+    assert sizes["output"] == (sizes[first][0], 7 * 5 * 4)
+    assert module.memory.peak == module.memory.allocated == (35 + 45 + 35) * 4
+    assert module.memory.scratch == 45 * 4
+    xs = np.arange(35, dtype=np.float32).reshape(7, 5)
+    rows = np.pad(xs, ((1, 1), (0, 0)), constant_values=3) + 1
+    with Session(runtime) as session, session.load(module) as loaded:
+        loaded.set_constants({})
+        for _ in range(2):
+            got = loaded.run({"xs": xs}, poison=True)
+            np.testing.assert_array_equal(got, 2 * (rows[:-2] + rows[1:-1] + rows[2:]))
+        assert loaded.allocated_bytes == module.memory.allocated
 
 
 def test_scratch_of_the_prepare_phase_counts_there() -> None:
