@@ -40,6 +40,7 @@ from liftpy.explore.space.space import Space
 from liftpy.files.writing import write_file
 from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.devices import device_notes, devices, find_device, other_reports
+from liftpy.rewrite.strategies.families import meaning_of
 from liftpy.traffic.machine import profile_of as profile_for
 
 VALUES_SHOWN = 12  # the most values of a size that are listed individually
@@ -283,7 +284,7 @@ def show_choices(space: Space, left: dict[str, survey.Left] | None) -> None:
         table.add_column(name, overflow="fold")
     for p in space.parameters:
         if "words" in p:
-            table.add_row(p["name"], " | ".join(p["words"]), "structural choice", "")
+            table.add_row(p["name"], " | ".join(p["words"]), meaning_of(p["name"]), "")
             continue
         spelled = spell_range(p, space.reached) if left is None else spell_left(p, left[p["name"]])
         table.add_row(p["name"], spelled, p["meaning"], ", ".join(p["families"]))

@@ -90,14 +90,61 @@ FAMILIES: dict[str, Family] = {
     )
 }
 
-CHOICES = (
-    f"{FAMILY} bins pack pad level lanes loops tail stores rows map flat vector arrays passes "
-    "inside hold items form strided stage coalesce unroll sums operands stationary sets winograd "
-    f"winograd_points axes chunks buffers parts steps last {IMAGES}"
-)
+CHOICES = {
+    FAMILY: "how the stage is lowered",
+    "bins": "how the bins of a reduction by index are updated",
+    "pack": "the inputs that each run packs into panels",
+    "pad": "the part of the padded or windowed input that is stored",
+    "level": "blocks of work-items (glb) or of work-groups (wrg)",
+    "lanes": "the map along which vectors or the columns of a tile run",
+    "loops": "the order of a reduction's loops",
+    "tail": "blocks divide the length, or the last two may overlap",
+    "stores": "stores go through the caches or bypass them",
+    "rows": "an operand is read as it is, or stored in columns first",
+    "map": "the level of each map, the outermost first",
+    "flat": "the maps over rows and columns are joined",
+    "vector": "results are stored as vectors",
+    "arrays": "the memory of arrays that a row names, or computed again",
+    "passes": "the two folds of a row in one pass or in two",
+    "inside": "the number of maps around blocks or passes",
+    "hold": "the memory that holds values",
+    "items": "the work-items that make a block",
+    "form": "the family that makes a value of a block",
+    "strided": "a work-item folds elements at a stride, not adjacent ones",
+    "stage": "what is copied to local memory",
+    "coalesce": "adjacent work-items read adjacent elements",
+    "unroll": "innermost reductions are unrolled",
+    "sums": "the type in which exact sums of integers are computed",
+    "operands": "the type in which operands of exact sums are stored",
+    "stationary": "the map of which a work-item keeps a group of elements",
+    "sets": "all sets of a reduction for one block, or a set for all blocks",
+    "winograd": "the tiles of F(m, r), and how they are cut",
+    "winograd_points": "the points of F(m, r)",
+    "axes": "windows are folded one axis after the other",
+    "chunks": "chunks divide the reduction, or zeros are added",
+    "buffers": "the buffers to which chunks are copied in turns",
+    "parts": "reductions are cut into parts, which another kernel reduces",
+    "steps": "the halvings of a tree",
+    "last": "a work-item or a group folds the results of groups",
+    IMAGES: "the arrays that are read through images",
+}
+"""The choices of families and forms, with their meanings."""
+
 SIZES = "kappa sigma v chunk strip tile0 tile1 theta rho omega block turns gap part group"
-SETTINGS = frozenset(f"{CHOICES} {SIZES}".split())
+SETTINGS = frozenset({*CHOICES, *SIZES.split()})
 """The names of all choices and sizes of families; a cut may not have one of them."""
+
+
+def meaning_of(choice: str) -> str:
+    """The meaning of a choice, which may have the names of its stage and of a value before it.
+
+    >>> meaning_of("result.products.level")
+    'blocks of work-items (glb) or of work-groups (wrg)'
+    >>> meaning_of("inputs")
+    'a value: stored, in which type; held for a block; or fused with its reader'
+    """
+    known = CHOICES.get(choice.rpartition(".")[2])
+    return known or "a value: stored, in which type; held for a block; or fused with its reader"
 
 
 def choices_of(
