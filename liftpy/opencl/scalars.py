@@ -342,15 +342,19 @@ FETCHES = re.compile(r"\bfetch_([a-z]+)\(")
 FETCHING = """\
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch) && !defined(__NV_CL_C_VERSION)
-#if defined(__SPIR__) || !(defined(__SPIR32__) || defined(__SPIR64__))
+#if defined(__SPIR32__) || defined(__SPIR64__) || defined(__SPIRV32__) || defined(__SPIRV64__)
+#define IS_SPIR
+#endif
+#if defined(__SPIR__) || !defined(IS_SPIR)
 #define HAS_FETCH
 #endif
 #endif
 #endif
 """
-"""Mesa compiles for SPIR without defining `__SPIR__`, and its translator to SPIR-V terminates the
-process at Clang's hint. Intel's runtime, which defines both, has no such translator. NVIDIA's
-compiler has the hint but refuses its argument, which is in another address space there."""
+"""Mesa compiles for SPIR (from version 25 on for SPIR-V) without defining `__SPIR__`, and its
+translator to SPIR-V terminates the process at Clang's hint. Intel's runtime, which defines both,
+has no such translator. NVIDIA's compiler has the hint but refuses its argument, which is in another
+address space there."""
 FETCH = """\
 inline void fetch_{t}(__global const {t}* place) {{
 #ifdef HAS_FETCH

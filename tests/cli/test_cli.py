@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -376,7 +377,7 @@ def databases(tmp_path_factory):
     folder = tmp_path_factory.mktemp("databases")
     for file in ("tiny.db", "old.db"):
         explore(PROGRAM, 1, db=folder / file)
-    with sqlite3.connect(folder / "old.db") as old:
+    with closing(sqlite3.connect(folder / "old.db")) as old, old:
         old.execute("UPDATE campaign SET version = '0.0.9'")
         seal(old)
     old.close()
@@ -578,7 +579,7 @@ def test_a_campaign_is_explored_read_plotted_and_replayed(liftpy):  # noqa: PLR0
 
 def test_a_candidate_that_does_not_replay_is_said(liftpy):
     assert liftpy("explore", "tiny.lift", "-n", "1").code == 0
-    with sqlite3.connect("liftpy.db") as tampered:
+    with closing(sqlite3.connect("liftpy.db")) as tampered, tampered:
         tampered.create_function("digest", 1, digest)
         tampered.execute("UPDATE build SET source = replace(source, '+', '-')")
         tampered.execute("UPDATE build SET source_sha = digest(source)")

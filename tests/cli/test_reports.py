@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def campaign(tmp_path_factory):
     explore(PROGRAM, 8, db=path, families=["plain", "direct"], progress=told.append, again=False)
     (standing,) = told[-1].standings
     assert standing.front == len(Campaign.read(path).pareto()), "the live view counts this front"
-    with sqlite3.connect(path) as tampered:
+    with closing(sqlite3.connect(path)) as tampered, tampered:
         for ordinal, kind, reason in ((1, "build_failed", LONG), (4, "refused", "too <b>large")):
             tampered.execute(
                 "UPDATE outcome SET kind = ?, reason = ?, time_ns = NULL, peak = NULL WHERE"
@@ -171,7 +172,7 @@ def mixed(campaign, liftpy):
     shutil.copy(campaign.path, "mixed.db")
     moved = [row.id for row in campaign.rows if row.time_ns][1::2]
     devices = [campaign.device.to_json(), OTHER.to_json()]
-    with sqlite3.connect("mixed.db") as db:
+    with closing(sqlite3.connect("mixed.db")) as db, db:
         db.execute(
             "UPDATE campaign SET settings = json_set(settings, '$.devices', json(?))",
             (json.dumps(devices),),

@@ -76,6 +76,7 @@ def test_drawn_candidates_are_right_in_the_interpreter():
         np.testing.assert_array_equal(interpreted(made, made.loops, given), wanted)
 
 
+@pytest.mark.oclgrind
 def test_oclgrind_has_no_complaint():
     arrays, wanted = images()
     chosen = candidate_of(PADDED, DEFAULT_DEVICE, {**SETTINGS, "kappa": 3, "sigma": 7, "v": 4})

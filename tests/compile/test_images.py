@@ -143,6 +143,7 @@ def test_an_image_is_shown_as_one():
     assert first == "kernel k0_output(image xs: [40]f32) -> output: [40]f32"
 
 
+@pytest.mark.oclgrind
 def test_oclgrind_has_no_complaint_about_texels():
     made = [compile_program(lowered(program_of(body))).module for body, _ in LOWERED.values()]
     arrays = {n: np.arange(1.0, n_ + 1, dtype=np.float32) for n, n_ in (("xs", 40), ("ys", 12))}
@@ -263,6 +264,7 @@ def test_families_are_right_with_images(runtime, name, family):
                 assert names <= constants if word == "constants" else not names & constants
 
 
+@pytest.mark.oclgrind
 @pytest.mark.parametrize(("name", "family"), CASES)
 def test_oclgrind_has_no_complaint_about_families_with_images(name, family):
     program, modules = drawn(name, family, CASES[name, family][-1])

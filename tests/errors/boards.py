@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -195,7 +196,7 @@ def bundle_in_a_folder_of_too_long_a_name(folder):
 @case
 def bundle_of_kernels_that_are_no_longer_made(folder):
     imported(printed(row()), folder)
-    with sqlite3.connect(folder / "a.db") as there:
+    with closing(sqlite3.connect(folder / "a.db")) as there, there:
         by_hand = ("// by hand", digest("// by hand"))
         there.execute("UPDATE build SET source = ?, source_sha = ?", by_hand)
         seal(there)

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -789,7 +790,7 @@ def export_of_the_fastest_of_none(folder):
 def changed(folder: Path, statement: str, *, sealed: bool = True) -> Path:
     """The same, changed behind its back, its checksums too."""
     path = stored(folder)
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute(statement)
         if sealed:
             seal(database)
@@ -1054,11 +1055,11 @@ def databases(folder: Path) -> Path:
     if not made:
         for file in ("tiny.db", "old.db", "other.db"):
             lp.explore(PROGRAM, 1, db=folder / file)
-        with sqlite3.connect(folder / "old.db") as old:
+        with closing(sqlite3.connect(folder / "old.db")) as old, old:
             old.execute("UPDATE campaign SET version = '0.0.9'")
             seal(old)
         old.close()
-        with sqlite3.connect(folder / "other.db") as other:
+        with closing(sqlite3.connect(folder / "other.db")) as other, other:
             other.create_function("digest", 1, digest)
             other.execute("UPDATE build SET source = source || '// by hand'")
             other.execute("UPDATE build SET source_sha = digest(source)")

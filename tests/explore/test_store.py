@@ -320,7 +320,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(path):
 
 
 def test_a_database_of_something_else_is_refused_and_left_alone(path):
-    with sqlite3.connect(path) as foreign:
+    with closing(sqlite3.connect(path)) as foreign, foreign:
         foreign.execute("CREATE TABLE campaign (id INTEGER)")
     foreign.close()
     before = path.read_bytes()
@@ -332,7 +332,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(path):
 
 def test_a_database_of_another_format_is_refused(path, candidates):
     filled(path, candidates)
-    with sqlite3.connect(path) as later:
+    with closing(sqlite3.connect(path)) as later, later:
         later.execute("PRAGMA user_version = 99")
     later.close()
     with pytest.raises(
@@ -373,7 +373,7 @@ def test_a_place_in_the_drawing_order_belongs_to_one_candidate(path, candidates)
 
 def test_the_tables_can_be_read_without_liftpy(path, candidates):
     filled(path, candidates)
-    with sqlite3.connect(path) as plain:
+    with closing(sqlite3.connect(path)) as plain, plain:
         key, assignment, time_ns = plain.execute(
             "SELECT key, assignment, time_ns FROM candidate JOIN outcome ON key = candidate"
             " WHERE kind = 'measured'"

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def stored(folder, device, program, time_ns):
     """A campaign of one candidate, whose measured time is replaced by another one."""
     path = campaign_file(folder, program, device)
     lp.explore(program, 1, db=path, device=device)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE outcome SET time_ns = ?", (time_ns,))
         db.execute("UPDATE run SET ns = ?", (time_ns,))
         seal(db)

@@ -32,7 +32,11 @@ needs_intel = pytest.mark.skipif(INTEL is None, reason="intel-opencl-rt is not i
 
 def start(cache, vendors=None, first=""):
     environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
-    environment.pop("OCL_ICD_VENDORS", None)
+    for other in (
+        "OCL_ICD_VENDORS",
+        runtimes.RUSTICL_DRIVERS,
+    ):  # Mesa says that it misses the cache
+        environment.pop(other, None)
     if vendors is not None:
         environment["OCL_ICD_VENDORS"] = str(vendors)
     return subprocess.Popen(

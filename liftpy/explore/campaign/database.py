@@ -36,8 +36,9 @@ def snapshot(path: Path) -> sqlite3.Connection:
     with saying(path), _readable(path) as source:
         _check_kind(path, source)
         held = _connect(":memory:")
-        source.backup(held)
-    with saying(path):
+        with _closed_on_error(held):
+            source.backup(held)
+    with saying(path), _closed_on_error(held):
         _check_whole(path, held)
         migrate(held)
         _check_seals(path, held)
@@ -70,15 +71,22 @@ def writable(path: Path) -> sqlite3.Connection:
     """A connection that writes to a file that `snapshot` could read, migrated to this format."""
     with saying(path):
         db = _connect(path)
-        try:
+        with _closed_on_error(db):
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             migrate(db)
             db.execute("PRAGMA foreign_keys = ON")
-        except BaseException:
-            db.close()
-            raise
     return db
+
+
+@contextmanager
+def _closed_on_error(db: sqlite3.Connection) -> Generator[None]:
+    """Closes a connection if it cannot be used."""
+    try:
+        yield
+    except BaseException:
+        db.close()
+        raise
 
 
 def _connect(where: Path | str, *, uri: bool = False) -> sqlite3.Connection:
