@@ -230,7 +230,8 @@ def judged(path: Path, row: Result, module: Module, judge: Judgement) -> Outcome
             path,
             row.line,
             f"the board allocated {row.allocated} bytes for {row.candidate}, its kernels need "
-            f"{module.memory.allocated}",
+            f"{module.memory.allocated}. If another version of liftpy exported the bundle, export "
+            "it again",
         )
     try:
         outcome = judge.outcome(row, module)

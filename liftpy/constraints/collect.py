@@ -75,8 +75,7 @@ class Around:
 
     `bytes` is the size of the buffers of other stages that are alive while the stage's kernels run,
     and `prepared` that of the constants that only the prepare phase reads. `temporary` has those of
-    the stage's parameters and its result that live only while it uses them. `name` is the name of
-    its result.
+    the stage's parameters that no later stage uses. `name` is the name of its result.
     """
 
     bytes: int = 0

@@ -24,7 +24,6 @@ def around_each(
     """Yield each stage with the memory that others use; `made` has the skeletons of each stage."""
     packed = [max((one.packed for one in group), default=0) for group in made]
     once = [stage.runs_once for stage in partition.stages]
-    last = len(partition.stages) - 1
     for k, stage in enumerate(partition.stages):
         mine = {p.name for p in stage.program.params}
         outer = {
@@ -50,9 +49,7 @@ def around_each(
             for j, other in enumerate(partition.stages[:k])
             if other.param is not None and not once[j] and last_read(partition, other) == k
         }
-        name = result_of(stage)
-        temporary |= set() if k == last else {name}
-        yield stage, Around(bytes_, frozenset(temporary), name, prepared)
+        yield stage, Around(bytes_, frozenset(temporary), result_of(stage), prepared)
 
 
 def constants_of(stage: Stage, known: AbstractSet[str]) -> Iterator[Param]:

@@ -70,7 +70,8 @@ class GlobalBuffer:
 
     A buffer that is live during the whole run (inputs, weights) has the whole span; one that only
     the prepare phase needs has none. An output is live from the first kernel that writes it: until
-    then its memory may hold temporaries. With an `output_view`, a buffer holds a larger array.
+    then its memory may hold temporaries. With an `output_view`, a buffer holds a larger array, all
+    of which belongs to others, so it is live during the whole run.
     """
 
     param: Param
@@ -110,8 +111,8 @@ class Chain:
     def live_bytes(self, temporary: frozenset[Param] = frozenset()) -> list[Nat]:
         """For each run-phase kernel, the bytes of the buffers that are live while it runs.
 
-        Inputs and results in `temporary` are live only from their first use to their last: in a
-        program of several stages, nothing else needs them.
+        Inputs in `temporary` are live only until their last use: in a program of several stages,
+        nothing else needs them.
         """
         totals: list[Nat] = []
         spans = [self._used(b) if b.param in temporary else b.span for b in self.buffers]
@@ -124,11 +125,7 @@ class Chain:
         return totals
 
     def _used(self, buffer: GlobalBuffer) -> tuple[int, int] | None:
-        """The span of an input up to its last read, or of an output from its first write."""
-        last = len(self.run) - 1
-        if buffer.role == "output":
-            wrote = [k for k, kernel in enumerate(self.run) if kernel.writes == buffer.param]
-            return (min(wrote), last)
+        """The span of an input up to its last read."""
         reads = [k for k, kernel in enumerate(self.run) if buffer.param in kernel.reads]
         return (0, max(reads)) if reads else None
 
@@ -229,8 +226,8 @@ def _buffers(
     for kernel in kernels:
         out = kernel.writes
         if out in results and out not in written:
-            wrote = next((k for k, other in enumerate(run) if other.writes == out), 0)
-            live = wrote, len(run) - 1
+            wrote = min(k for k, other in enumerate(run) if other.writes == out)
+            live = whole if kernel.output_view is not None else (wrote, len(run) - 1)
             buffers.append(GlobalBuffer(out, "output", live, kernel.output_view))
         elif kernel.phase == "prepare" and out not in written:
             buffers.append(GlobalBuffer(out, "packed", whole if out in reads else None))

@@ -14,13 +14,16 @@ import numpy as np
 from liftpy.opencl import guards
 from liftpy.opencl.driver import OpenDevice, cl, refusal
 from liftpy.opencl.images import imaged
-from liftpy.opencl.kernel import Buffer, Module
+from liftpy.opencl.kernel import Buffer, Module, Role
 
 PAGE = 4096
 """Buffers in a room begin at multiples of this number of bytes, as large separate ones do."""
 
 KEPT = 4
 """A room keeps the memory of a module if it is at most the device's memory divided by this."""
+
+WRITTEN: tuple[Role, ...] = ("temporary", "output")
+"""The roles of buffers that kernels of a run write before they read them."""
 
 
 class Room:
@@ -77,6 +80,7 @@ class Allocations:
         self._alone = {buffer.slot for buffer in imaged(module)}  # not part of another buffer
         self._live: dict[str, cl.Buffer] = {}
         self._zones: dict[str, tuple[cl.Buffer, int, int]] = {}  # buffer, start, bytes of a zone
+        self._smaller: dict[str, Buffer] = {}  # what is alive in a slot that is larger
         self._room = room
         self._asked = False  # whether the room was asked: it gives everything or nothing
         self._given: cl.Buffer | None = None  # by the room
@@ -99,10 +103,28 @@ class Allocations:
                 self._live[buffer.slot] = self._allocate(buffer.slot, size)
         return self._live[buffer.slot]
 
+    def passes_on(self, buffer: Buffer) -> bool:
+        """Whether a buffer has its allocation after or before others, all written by kernels."""
+        sharing = [b.role in WRITTEN for b in self._module.buffers if b.slot == buffer.slot]
+        return len(sharing) > 1 and all(sharing)
+
+    def begin(self, buffer: Buffer) -> None:
+        """From now on a buffer is alive; what follows it in its allocation is like a guard zone."""
+        there, rest = self.of(buffer), self._rest(buffer)
+        self._smaller.pop(buffer.slot, None)
+        if self.guarded and rest:
+            cl.enqueue_fill_buffer(self._queue, there, guards.FILL, buffer.bytes, rest)
+            self._smaller[buffer.slot] = buffer
+
+    def _rest(self, buffer: Buffer) -> int:
+        """The bytes that are checked after a buffer that is smaller than its allocation."""
+        return min(self._sizes[buffer.slot] - buffer.bytes, guards.ZONE)
+
     def keep(self, slots: Container[str]) -> None:
         """Release all other allocations."""
         for slot in [slot for slot in self._live if slot not in slots]:
             self._live.pop(slot).release()
+            self._smaller.pop(slot, None)
             whole = self._zones.pop(slot)[0] if slot in self._zones else None
             if whole is not None and whole is not self._given:
                 whole.release()
@@ -114,6 +136,13 @@ class Allocations:
 
     def strays(self, kernel: str) -> Iterator[guards.Stray]:
         """Yield where guard zones have changed; `kernel` is the one that ran last."""
+        for buffer in self._smaller.values():
+            bytes_there = np.empty(self._rest(buffer), np.uint8)
+            cl.enqueue_copy(self._queue, bytes_there, self.of(buffer), src_offset=buffer.bytes)
+            found = guards.changed(guards.FILL, bytes_there)
+            if found is not None:
+                first, last = (buffer.bytes + k for k in found)
+                yield guards.Stray(kernel, buffer.name, first, last, buffer.bytes)
         for slot, (whole, start, zone) in self._zones.items():
             size = self._sizes[slot]
             names = "/".join(b.name for b in self._module.buffers if b.slot == slot)

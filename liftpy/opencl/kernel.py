@@ -61,7 +61,8 @@ class Launch:
 class MemoryFigures:
     """Memory figures of a candidate in bytes (docs/design.md, "Memory of a candidate").
 
-    peak: largest sum of live global buffers during a run, inputs, outputs and weights included.
+    peak: largest sum of live global buffers during a run, inputs and weights included, and outputs
+        from the first kernel that writes them.
     allocated: sum of the device allocations that the run needs, after sharing.
     scratch: peak beyond inputs, outputs and weights (packed weights stand for raw ones).
     local: per work-group, the largest over the kernels. private: per work-item, likewise.

@@ -21,7 +21,7 @@ from liftpy.opencl.arguments import (
     touched_buffers,
 )
 from liftpy.opencl.driver import OpenDevice, cl, refusal
-from liftpy.opencl.kernel import Launch, Module, Names, Phase, Role
+from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role
 from liftpy.opencl.launching import Launcher
 
 
@@ -100,7 +100,7 @@ class Loaded:
             self._poison("prepare", {"packed", "temporary"})
         touched = touched_buffers(self.module, "prepare") | touched_buffers(self.module, "run")
         self._upload({name: array for name, array in given.items() if name in touched})
-        self.prepare_ns = sum(self._execute("prepare")[0])
+        self.prepare_ns = sum(self._execute("prepare", poison=poison)[0])
         self.memory.keep({self.module.buffer(x).slot for x in touched_buffers(self.module, "run")})
         self._launcher.disarm()
         self._prepared = True
@@ -111,8 +111,9 @@ class Loaded:
         The result is an array, or a tuple of arrays as the program's type has tuples.
 
         With `poison` the temporaries and the output are filled with NaN (integers with 0x7f
-        bytes) first, so that an element that no kernel writes shows. Without it they keep their
-        contents, which under Oclgrind are "uninitialised" in the first run.
+        bytes) first, so that an element that no kernel writes shows; those that share memory are
+        filled before the first launch that uses them. Without it they keep their contents, which
+        under Oclgrind are "uninitialised" in the first run.
 
         Raises ArgumentRefused for arrays that do not fit or constants that were not set,
         DeviceRefused if the device fails, StrayWrite if a checked kernel wrote where it must not.
@@ -123,7 +124,7 @@ class Loaded:
             self._poison("run", {"temporary", "output"})
         self._upload(given)
         self._inputs = given
-        self._ran = self._execute("run")
+        self._ran = self._execute("run", poison=poison)
         return self._fetch(self.module.result)
 
     @property
@@ -208,22 +209,32 @@ class Loaded:
         for name in sorted(touched_buffers(self.module, phase)):
             buffer = self.module.buffer(name)
             if buffer.role in roles:
-                with refusal(self._device, f"to poison {name} of {self.module.name}"):
-                    there, value = self.memory.of(buffer), POISON[buffer.scalar]
-                    cl.enqueue_fill_buffer(self._queue, there, value, 0, buffer.bytes)
+                self._fill(buffer)
+
+    def _fill(self, buffer: Buffer) -> None:
+        with refusal(self._device, f"to poison {buffer.name} of {self.module.name}"):
+            there, value = self.memory.of(buffer), POISON[buffer.scalar]
+            cl.enqueue_fill_buffer(self._queue, there, value, 0, buffer.bytes)
 
     # --- launches ---------------------------------------------------------------------------------
 
     def _launches(self, phase: Phase) -> list[Launch]:
         return [launch for launch in self.module.launches if launch.phase == phase]
 
-    def _execute(self, phase: Phase) -> tuple[list[int], int]:
+    def _execute(self, phase: Phase, *, poison: bool = False) -> tuple[list[int], int]:
         """Run a phase to the end: device nanoseconds of each launch, and the host's in total."""
         launches = self._launches(phase)
-        if not self.memory.guarded:
+        if not (self.memory.guarded or poison):
             return self._launcher.run(launches)
-        times, taken = [], 0
+        times, taken, used = [], 0, set[str]()
         for launch in launches:
+            for name in launch.arguments:
+                buffer = self.module.buffer(name)
+                if name not in used and self.memory.passes_on(buffer):
+                    if poison:
+                        self._fill(buffer)
+                    self.memory.begin(buffer)
+                used.add(name)
             own, host_ns = self._launcher.run([launch])
             times, taken = times + own, taken + host_ns
             with refusal(self._device, f"to copy what {launch.function} wrote to the host"):
@@ -235,7 +246,7 @@ class Loaded:
     def _look(self, launch: Launch) -> None:
         """Refuse a launch that wrote into a guard zone, or into a buffer that is only read.
 
-        Buffers that share their allocation with others are not checked: their lifetime may be over.
+        Inputs that share their allocation with others are not checked: their lifetime may be over.
         """
         stray = next(self._strays(launch), None)
         if stray is not None:

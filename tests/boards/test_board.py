@@ -27,6 +27,7 @@ from liftpy.language.text.program import parse
 from liftpy.opencl.clock import BY_HOST
 from liftpy.opencl.session import BUILD_OPTIONS, NEWER, OLDER, with_standard
 from liftpy.opencl.subgroups import HAS_SUBGROUPS
+from liftpy.pipeline import compile_candidate
 from tests.boards.ran import altered, bundled, exported, run, with_change
 from tests.conftest import built
 
@@ -501,3 +502,33 @@ def test_one_run_at_a_time_holds_a_lock(board, three, tmp_path):
     refused = run(board, folder, "--lock", str(tmp_path / "none" / "lock"))
     assert refused.returncode == 1
     assert "none/lock cannot be written: No such file" in refused.stderr
+
+
+def test_an_element_that_no_kernel_writes_shows_in_memory_that_others_used_before(
+    board, pocl, tmp_path
+):
+    """The result is stored where an earlier value was, so its memory is poisoned again."""
+    folder = tmp_path / "bundle"
+    program = parse("""
+        def p(xs: [67]f32) =
+          let tops = xs |> pad(9, 9, 0) |> slide(5, 1) |> map(w => w |> reduce(add, 1)) in
+          let sums = tops |> slide(7, 1) |> map(w => w |> reduce(add, 0)) in
+          sums |> slide(3, 1) |> map(w => w |> reduce(add, 0))""")
+    space = space_of(program, pocl, families=["plain"])
+    chosen = next(
+        candidate
+        for candidate in space.sample(60, seed=1)
+        if shares_its_result(compile_candidate(candidate.skeleton, candidate.assignment))
+    )
+    bundled(space, [chosen], folder)
+    (row,) = results(run(board, folder), tmp_path).rows
+    assert row.outcome == "measured", row.reason
+    altered(folder, chosen.key, "output[", "if (get_global_id(0) != 5) output[")
+    (row,) = results(run(board, folder), tmp_path).rows
+    assert row.outcome == "wrong", row.reason
+
+
+def shares_its_result(module):
+    """Whether the result is stored in the memory of a value that is no longer needed."""
+    slots = [b.slot for b in module.buffers if b.role == "temporary"]
+    return module.buffer("output").slot in slots

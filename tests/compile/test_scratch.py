@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from liftpy.constraints.device import Device
-from liftpy.errors import TypeRefused
+from liftpy.errors import StrayWrite, TypeRefused
 from liftpy.language.text.program import parse
 from liftpy.opencl.session import Session
 from liftpy.pipeline import Compilation, compile_program
@@ -181,6 +183,31 @@ def test_the_result_takes_the_place_of_what_is_no_longer_needed(runtime: Device)
             got = loaded.run({"xs": xs}, poison=True)
             np.testing.assert_array_equal(got, 2 * (rows[:-2] + rows[1:-1] + rows[2:]))
         assert loaded.allocated_bytes == module.memory.allocated
+
+
+PAST = """
+    def p(xs: [64]f32) =
+      let tops = (xs |> pad(40, 40, 0.0) |> mapGlb(0, x => max(x, 0.0)) |> toGlobal) in
+      let sums = (tops |> slide(41, 1) |> mapGlb(0, reduceSeq(add, 0.0)) |> toGlobal) in
+      sums |> take(96) |> mapGlb(0, x => x - 0.5)"""
+
+
+@pytest.mark.parametrize("wrong", ["if (get_global_id(0) < 90) output[", "output[1 + "])
+def test_a_wrong_store_to_memory_that_was_used_before_is_found(runtime: Device, wrong: str) -> None:
+    """The result is smaller than the first value, whose memory it takes."""
+    module = compile_program(lowered(PAST)).module
+    output, first = module.buffer("output"), module.buffer(module.launches[0].arguments[-1])
+    assert (output.slot, output.bytes) == (first.slot, first.bytes - 48 * 4)
+    before, last = module.source.split("void k2_output")
+    module = replace(module, source=f"{before}void k2_output{last.replace('output[', wrong, 1)}")
+    with Session(runtime) as session, session.load(module) as loaded:
+        loaded.set_constants({}, poison=True)
+        xs = {"xs": np.ones(64, np.float32)}
+        if wrong.startswith("if"):
+            assert np.isnan(loaded.run(xs, poison=True)).sum() == 6
+        else:
+            with pytest.raises(StrayWrite, match="wrote from byte 384 to byte 387 of buffer outp"):
+                loaded.run(xs, poison=True)
 
 
 def test_scratch_of_the_prepare_phase_counts_there() -> None:

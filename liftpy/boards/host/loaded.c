@@ -197,23 +197,66 @@ static int uploaded(struct loaded *loaded, int role, int overwritten_only)
     return 1;
 }
 
-/* Poisons the buffers that a phase must write, to detect elements that it does not write. */
-static int poisoned(struct loaded *loaded, int phase, int which)
+enum { NONE = -1 }; /* instead of the number of a poison */
+
+static int filled(struct loaded *loaded, const struct buffer *buffer, int poison)
 {
-    for (size_t b = 0; b < loaded->candidate->buffers; b++) {
-        const struct buffer *buffer = &loaded->candidate->buffer[b];
-        if (buffer->role == INPUT || buffer->role == CONSTANT || !(buffer->phases & phase)
-            || (phase == RUN && buffer->role == PACKED))
+    if (!allocated(loaded, buffer))
+        return 0;
+    cl_int code = clEnqueueFillBuffer(loaded->queue, loaded->slot[buffer->slot],
+                                      buffer->scalar->poison[poison], buffer->scalar->size, 0,
+                                      buffer->bytes, 0, NULL, NULL);
+    return succeeded(loaded, code, "clEnqueueFillBuffer", buffer->name);
+}
+
+/* Whether a phase must write a buffer before it reads it. */
+static int is_written(const struct buffer *buffer, int phase)
+{
+    return buffer->role != INPUT && buffer->role != CONSTANT && (buffer->phases & phase)
+           && !(phase == RUN && buffer->role == PACKED);
+}
+
+/* Poisons the buffers that a phase must write, to detect elements that it does not write. */
+static int poisoned(struct loaded *loaded, int phase, int poison)
+{
+    int fine = 1;
+    for (size_t b = 0; fine && b < loaded->candidate->buffers; b++)
+        if (is_written(&loaded->candidate->buffer[b], phase))
+            fine = filled(loaded, &loaded->candidate->buffer[b], poison);
+    return fine;
+}
+
+/* Whether a launch of a run is the first that uses a buffer, in memory that others used before. */
+static int begins(const struct candidate *candidate, size_t number, size_t argument)
+{
+    const struct buffer *buffer = &candidate->buffer[argument];
+    int shared = 0;
+    for (size_t b = 0; b < candidate->buffers; b++) {
+        if (b == argument || candidate->buffer[b].slot != buffer->slot)
             continue;
-        if (!allocated(loaded, buffer))
+        if (!is_written(&candidate->buffer[b], RUN))
             return 0;
-        cl_int code = clEnqueueFillBuffer(loaded->queue, loaded->slot[buffer->slot],
-                                          buffer->scalar->poison[which], buffer->scalar->size, 0,
-                                          buffer->bytes, 0, NULL, NULL);
-        if (!succeeded(loaded, code, "clEnqueueFillBuffer", buffer->name))
-            return 0;
+        shared = 1;
     }
-    return 1;
+    for (size_t i = 0; shared && i < number; i++)
+        for (size_t a = 0; candidate->launch[i].phase == RUN && a < candidate->launch[i].arguments;
+             a++)
+            if (candidate->launch[i].argument[a] == argument)
+                return 0;
+    return shared && is_written(buffer, RUN);
+}
+
+/* Poisons the buffers that a launch is the first to use, in memory that others used before. */
+static int poisoned_before(struct loaded *loaded, size_t number, int poison)
+{
+    const struct launch *launch = &loaded->candidate->launch[number];
+    int fine = 1;
+    for (size_t i = 0; fine && poison != NONE && launch->phase == RUN && i < launch->arguments; i++)
+        if (begins(loaded->candidate, number, launch->argument[i]))
+            fine = filled(loaded, &loaded->candidate->buffer[launch->argument[i]], poison);
+    return fine
+           && (!loaded->by_host /* this is none of the launch's time */
+               || succeeded(loaded, clFinish(loaded->queue), "clFinish", launch->range.function));
 }
 
 static int downloaded(struct loaded *loaded, unsigned char **result)
@@ -301,7 +344,7 @@ static int waited(struct loaded *loaded, const char *function, cl_event event,
 }
 
 /* Runs the launches of a phase and waits for them; `ns` gets the nanoseconds of each. */
-static int executed(struct loaded *loaded, int phase, unsigned long long *ns)
+static int executed(struct loaded *loaded, int phase, int poison, unsigned long long *ns)
 {
     const struct candidate *candidate = loaded->candidate;
     cl_event *event = room_for(candidate->launches, sizeof *event);
@@ -310,7 +353,7 @@ static int executed(struct loaded *loaded, int phase, unsigned long long *ns)
     for (size_t i = 0, number = 0; fine && i < candidate->launches; i++) {
         if (candidate->launch[i].phase != phase)
             continue;
-        fine = armed(loaded, i)
+        fine = poisoned_before(loaded, i, poison) && armed(loaded, i)
                && (loaded->by_host ? timed_by_host(loaded, i, &event[i], &ns[number])
                                    : launched(loaded, i, &event[i]));
         number++;
@@ -333,13 +376,13 @@ int ran(struct loaded *loaded, int poison, unsigned char **result)
     loaded->checked = ns;
     release_beyond(loaded, 0);
     int fine = poisoned(loaded, PREPARE, poison) && uploaded(loaded, CONSTANT, 0)
-               && executed(loaded, PREPARE, ns);
+               && executed(loaded, PREPARE, poison, ns);
     outcome->prepare_ns = 0;
     for (size_t i = 0; i < loaded->candidate->launches; i++)
         outcome->prepare_ns += ns[i];
     release_beyond(loaded, RUN);
     fine = fine && poisoned(loaded, RUN, poison) && uploaded(loaded, INPUT, 0)
-           && executed(loaded, RUN, ns) && downloaded(loaded, result);
+           && executed(loaded, RUN, poison, ns) && downloaded(loaded, result);
     outcome->allocated = 0;
     for (size_t s = 0; s < loaded->candidate->slots; s++)
         outcome->allocated += loaded->slot[s] ? loaded->candidate->slot[s].bytes : 0;
@@ -348,7 +391,7 @@ int ran(struct loaded *loaded, int poison, unsigned char **result)
 
 int ran_again(struct loaded *loaded, unsigned long long *ns)
 {
-    return uploaded(loaded, INPUT, 1) && executed(loaded, RUN, ns);
+    return uploaded(loaded, INPUT, 1) && executed(loaded, RUN, NONE, ns);
 }
 
 /* --- loading and unloading --- */

@@ -94,8 +94,8 @@ CHOICES = {
     FAMILY: "how the stage is lowered",
     "bins": "how the bins of a reduction by index are updated",
     "pack": "the inputs that each run packs into panels",
-    "pad": "the part of the padded or windowed input that is stored",
-    "level": "blocks of work-items (glb) or of work-groups (wrg)",
+    "pad": "what is stored of a padded or windowed input; classes: versions of the code",
+    "level": "single work-items (glb) or work-groups (wrg)",
     "lanes": "the map along which vectors or the columns of a tile run",
     "loops": "the order of a reduction's loops",
     "tail": "blocks divide the length, or the last two may overlap",
@@ -139,7 +139,7 @@ def meaning_of(choice: str) -> str:
     """The meaning of a choice, which may have the names of its stage and of a value before it.
 
     >>> meaning_of("result.products.level")
-    'blocks of work-items (glb) or of work-groups (wrg)'
+    'single work-items (glb) or work-groups (wrg)'
     >>> meaning_of("inputs")
     'a value: stored, in which type; held for a block; or fused with its reader'
     """
