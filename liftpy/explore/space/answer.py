@@ -83,7 +83,8 @@ def answer(
         for gist, (member, explanation) in found.items()
     ]
     parts += [f"{a_few(mine)}:\n{indented(why)}" for why, mine in outside.items()]
-    if limits and len(found) > 1:
+    stated = {explanation.least_memory for _, explanation in found.values()}
+    if limits and (len(found) > 1 or stated != {min(limits)}):
         parts.append(f"A memory limit of {min(limits)} bytes is the least that admits a candidate.")
     return Answer(False, "\n".join([f"{given}: no valid candidate", *parts]), 0, clashes)
 
