@@ -58,7 +58,8 @@ def extension_options(module: Module, options: tuple[str, ...]) -> Iterator[Exte
 
     The source uses subgroups only if `HAS_SUBGROUPS` is defined, because some compilers define the
     macros of extensions that their devices do not have. Khronos's extension needs OpenCL C 2 or 3,
-    Intel's works with every version.
+    Intel's works with every version. A device with the feature has OpenCL 3, whichever version of
+    OpenCL C it reports.
     """
     if HAS_SUBGROUPS in module.source:
         khronos, intel, feature = SUBGROUPS
@@ -66,7 +67,7 @@ def extension_options(module: Module, options: tuple[str, ...]) -> Iterator[Exte
         yield ExtensionOptions(khronos, 3, (*with_standard(options, NEWER), defined))
         yield ExtensionOptions(khronos, 2, (*with_standard(options, OLDER), defined))
         yield ExtensionOptions(intel, 1, (*options, defined))
-        yield ExtensionOptions(feature, 3, (*with_standard(options, NEWER), defined))
+        yield ExtensionOptions(feature, 1, (*with_standard(options, NEWER), defined))
     if DOT_FEATURE in module.source:
         yield ExtensionOptions(INTEGER_DOTS[0], 3, with_standard(options, NEWER))
 

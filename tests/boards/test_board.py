@@ -152,7 +152,7 @@ def test_a_board_without_subgroups_folds_one_by_one(board, pocl, tmp_path):
         [SUBGROUPS[0], "3", NEWER],
         [SUBGROUPS[0], "2", OLDER],
         [SUBGROUPS[1], "1", BUILD_OPTIONS[0]],
-        [SUBGROUPS[2], "3", NEWER],
+        [SUBGROUPS[2], "1", NEWER],
     ]
     assert all(line.endswith(f" {macro}") for line in lines)
     (row,) = results(run(board, folder), tmp_path).rows

@@ -240,8 +240,9 @@ def test_a_driver_compiles_a_newer_opencl_c_for_subgroups_of_khronos(device: Dev
     for version, standard in (("1.2", NEWER), ("2.0", OLDER), ("2.1", OLDER), ("3.0", NEWER)):
         known = replace(found, opencl_c=f"OpenCL C {version} of a driver")
         assert options_of(module, known, BUILD_OPTIONS) == (standard, *BUILD_OPTIONS[1:], macro)
-    feature = replace(device, extensions=SUBGROUPS[2:], opencl_c="OpenCL C 1.2")
-    assert options_of(module, feature, BUILD_OPTIONS) == (NEWER, *BUILD_OPTIONS[1:], macro)
+    for version in ("1.2", "2.0", "3.0"):
+        feature = replace(device, extensions=SUBGROUPS[2:], opencl_c=f"OpenCL C {version}")
+        assert options_of(module, feature, BUILD_OPTIONS) == (NEWER, *BUILD_OPTIONS[1:], macro)
     for names, defined in (((), ()), (SUBGROUPS[1:2], (macro,))):
         known = replace(device, extensions=names)
         assert options_of(module, known, BUILD_OPTIONS) == (*BUILD_OPTIONS, *defined)
