@@ -178,7 +178,7 @@ def runtime(request: pytest.FixtureRequest):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests of `subgroups` run on Intel's runtime, and on others that have subgroups here."""
+    """Run tests with `subgroups` on Intel's runtime, and on others here that have subgroups."""
     if "subgroups" in metafunc.fixturenames:
         others = [name for name in ("pocl", "rusticl") if has_subgroups(name)]
         metafunc.parametrize("subgroups", ["intel", *others], indirect=True, scope="module")

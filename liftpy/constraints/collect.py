@@ -74,8 +74,9 @@ class Around:
     """The parts of a program that a stage does not see.
 
     `bytes` is the size of the buffers of other stages that are alive while the stage's kernels run,
-    and `prepared` that of the constants that only the prepare phase reads. `temporary` has those of
-    the stage's parameters that no later stage uses. `name` is the name of its result.
+    and `prepared` that of the constants that only the prepare phase reads. `temporary` has the
+    stage's parameters that earlier stages store in each run and no later stage reads. `name` is the
+    name of the stage's result.
     """
 
     bytes: int = 0

@@ -70,8 +70,8 @@ class GlobalBuffer:
 
     A buffer that is live during the whole run (inputs, weights) has the whole span; one that only
     the prepare phase needs has none. An output is live from the first kernel that writes it: until
-    then its memory may hold temporaries. With an `output_view`, a buffer holds a larger array, all
-    of which belongs to others, so it is live during the whole run.
+    then its memory may hold temporaries. With an `output_view`, an output holds a larger array,
+    whose other elements the run must not change, so it is live during the whole run.
     """
 
     param: Param
@@ -111,8 +111,8 @@ class Chain:
     def live_bytes(self, temporary: frozenset[Param] = frozenset()) -> list[Nat]:
         """For each run-phase kernel, the bytes of the buffers that are live while it runs.
 
-        Inputs in `temporary` are live only until their last use: in a program of several stages,
-        nothing else needs them.
+        Inputs in `temporary` are live only until their last read: in a program of several stages,
+        no later stage reads them.
         """
         totals: list[Nat] = []
         spans = [self._used(b) if b.param in temporary else b.span for b in self.buffers]

@@ -60,7 +60,7 @@ from liftpy.views.terms import Decided
 Way: TypeAlias = Literal["ranges", "guard", "solver"]
 
 MOST_GOALS = 500
-"""The most goals that `follows` derives from one; with more, the solver decides."""
+"""The most goals that `follows` tries; if none of them is shown, the solver decides."""
 
 
 def link(loop: For, start: Nat, made: str) -> Constraint:
@@ -372,9 +372,9 @@ def shown(naturals: Sequence[Nat], place: CodePlace) -> tuple[Way | None, str]:
 def follows(goal: Nat, rooms: Sequence[Nat]) -> bool:
     """Whether ranges and the room of guards show that an index is 0 or more.
 
-    A multiple of each of some rooms is subtracted from the goal, such that one of the goal's terms
-    vanishes; ranges must show that the rest is 0 or more. The fewest rooms are tried first, and at
-    most `MOST_GOALS` rests: the number of all of them is exponential in that of rooms.
+    Multiples of some of the rooms are subtracted from the goal, each such that one of its terms
+    vanishes; ranges must show that the rest is 0 or more. Rests with fewer rooms are tried first,
+    and at most `MOST_GOALS` in total, because their number is exponential in that of the rooms.
     """
     waiting, tried = deque([(goal, 0)]), 0
     while waiting and tried < MOST_GOALS:

@@ -16,8 +16,8 @@ own element; work-items beyond the end of a row load elements again. Element j i
     if sgsz0 >= length then broadcast(v, j) else xs[j]
 
 so the work-items of a subgroup that is smaller than a row read the array itself. The condition has
-the same outcome for all work-items of a subgroup, whatever its size. There is none if rows have one
-element.
+the same outcome for all work-items of a subgroup, whatever its size. Rows of one element need no
+condition.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def in_subgroup(emitter: Stepping, xs: Expr, env: Env) -> Value:
 
         def element(j: Nat) -> Value:
             shared = OfWorkItem(held, own_row, nat(j))
-            if length == 1:  # every subgroup has a work-item
+            if length == 1:  # every subgroup has at least one work-item
                 return shared
             return emitter.read.either(suffices, shared, value[j])
 

@@ -80,7 +80,7 @@ class Allocations:
         self._alone = {buffer.slot for buffer in imaged(module)}  # not part of another buffer
         self._live: dict[str, cl.Buffer] = {}
         self._zones: dict[str, tuple[cl.Buffer, int, int]] = {}  # buffer, start, bytes of a zone
-        self._smaller: dict[str, Buffer] = {}  # what is alive in a slot that is larger
+        self._smaller: dict[str, Buffer] = {}  # by slot: the live buffer, if smaller than the slot
         self._room = room
         self._asked = False  # whether the room was asked: it gives everything or nothing
         self._given: cl.Buffer | None = None  # by the room
@@ -104,12 +104,12 @@ class Allocations:
         return self._live[buffer.slot]
 
     def passes_on(self, buffer: Buffer) -> bool:
-        """Whether a buffer has its allocation after or before others, all written by kernels."""
+        """Whether a buffer shares its allocation with others, and kernels write all of them."""
         sharing = [b.role in WRITTEN for b in self._module.buffers if b.slot == buffer.slot]
         return len(sharing) > 1 and all(sharing)
 
     def begin(self, buffer: Buffer) -> None:
-        """From now on a buffer is alive; what follows it in its allocation is like a guard zone."""
+        """Begin a buffer's lifetime; the bytes after it in its allocation become a guard zone."""
         there, rest = self.of(buffer), self._rest(buffer)
         self._smaller.pop(buffer.slot, None)
         if self.guarded and rest:

@@ -182,7 +182,7 @@ def _describe(platform: cl.Platform, handle: cl.Device) -> Device:
 
 
 def extensions_of(handle: cl.Device) -> set[str]:
-    """The extensions of a device and, of OpenCL 3, the features of its compiler."""
+    """The extensions of a device and, if it has OpenCL 3, the features of its compiler."""
     found = set(handle.extensions.split())
     if int(handle.version.split()[1].partition(".")[0]) >= 3:  # "OpenCL 3.0 ..."
         found |= {feature.name for feature in handle.opencl_c_features}

@@ -112,8 +112,8 @@ class Loaded:
 
         With `poison` the temporaries and the output are filled with NaN (integers with 0x7f
         bytes) first, so that an element that no kernel writes shows; those that share memory are
-        filled before the first launch that uses them. Without it they keep their contents, which
-        under Oclgrind are "uninitialised" in the first run.
+        filled again before the first launch that uses them. Without it they keep their contents,
+        which under Oclgrind are "uninitialised" in the first run.
 
         Raises ArgumentRefused for arrays that do not fit or constants that were not set,
         DeviceRefused if the device fails, StrayWrite if a checked kernel wrote where it must not.

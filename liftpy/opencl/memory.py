@@ -34,9 +34,10 @@ def arrays_of(buffers: Iterable[GlobalBuffer]) -> list[GlobalArray]:
 def slots(
     parts: Sequence[GlobalArray], name: Callable[[GlobalArray], str]
 ) -> dict[GlobalArray, str]:
-    """The allocation of each array. Some with disjoint lifetimes share one, the larger first.
+    """The allocation of each array.
 
-    Temporaries do, and outputs, whose memory is free until they are written.
+    Temporaries and outputs with disjoint lifetimes share one: the memory of an output is free until
+    it is written. Larger arrays are placed first.
     """
     shared: list[list[GlobalArray]] = []
     sharing = (p for p in parts if p.buffer.role in SHARING and p.buffer.span is not None)

@@ -352,9 +352,9 @@ FETCHING = """\
 #endif
 """
 """Mesa compiles for SPIR (from version 25 on for SPIR-V) without defining `__SPIR__`, and its
-translator to SPIR-V terminates the process at Clang's hint. Intel's runtime, which defines both,
-has no such translator. NVIDIA's compiler has the hint but refuses its argument, which is in another
-address space there."""
+translator to SPIR-V terminates the process at Clang's hint. Intel's runtime, which also compiles
+for SPIR but defines `__SPIR__`, has no such translator. NVIDIA's compiler has the hint but refuses
+its argument, which is in another address space there."""
 FETCH = """\
 inline void fetch_{t}(__global const {t}* place) {{
 #ifdef HAS_FETCH

@@ -58,8 +58,8 @@ def extension_options(module: Module, options: tuple[str, ...]) -> Iterator[Exte
 
     The source uses subgroups only if `HAS_SUBGROUPS` is defined, because some compilers define the
     macros of extensions that their devices do not have. Khronos's extension needs OpenCL C 2 or 3,
-    Intel's works with every version. A device with the feature has OpenCL 3, whichever version of
-    OpenCL C it reports.
+    Intel's works with every version. A device with the feature compiles OpenCL C 3, even if it
+    reports an older version of OpenCL C.
     """
     if HAS_SUBGROUPS in module.source:
         khronos, intel, feature = SUBGROUPS

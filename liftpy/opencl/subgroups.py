@@ -17,7 +17,7 @@ SUBGROUP_IDS = {"sgid": "subgroup_id", "slid": "subgroup_local_id", "sgsz": "sub
 """The C functions that return the ids and the size of subgroups."""
 
 SUBGROUP_COUNT = "subgroup_count()"
-"""The number of subgroups of a group. Only kernels call it: Mesa crashes if functions do."""
+"""The number of subgroups of a group. Only kernels call it: Mesa crashes if a helper does."""
 
 FOLDS = re.compile(r"\bsubgroups?_(add|max|min)_([a-z]+)\(")
 BROADCASTS = re.compile(r"\bsubgroup_broadcast_([a-z]+)\(")

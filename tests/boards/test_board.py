@@ -507,7 +507,7 @@ def test_one_run_at_a_time_holds_a_lock(board, three, tmp_path):
 def test_an_element_that_no_kernel_writes_shows_in_memory_that_others_used_before(
     board, pocl, tmp_path
 ):
-    """There, an earlier value left the right result, so the memory is poisoned again."""
+    """The earlier values equal the right result, so the memory must be poisoned again."""
     folder = tmp_path / "bundle"
     one = "map(w => min(max(w |> reduce(add, 0), 1), 1))"
     program = parse(f"""

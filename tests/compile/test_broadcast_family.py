@@ -144,7 +144,7 @@ def test_they_broadcast_in_subgroups_of_any_size(subgroups: Device, size: int, g
             kernel = cl.Kernel(program, module.launches[0].function)
             most = cl.kernel_sub_group_info.MAX_SUB_GROUP_SIZE_FOR_NDRANGE
             found = kernel.get_sub_group_info(session.opened.handle, most, [group, 1, 1])
-            assert found in {size, group}  # PoCL 6 says the size of the group
+            assert found in {size, group}  # PoCL 6 reports the group's size
 
 
 def test_a_device_without_subgroups_reads_the_array(pocl: Device) -> None:
@@ -161,7 +161,7 @@ def test_a_device_without_subgroups_reads_the_array(pocl: Device) -> None:
 
 
 def test_every_subgroup_holds_rows_of_one_element() -> None:
-    """They are read without a test of its size, which PoCL 6 compiles in exponential time."""
+    """The size of a subgroup is not tested: PoCL 6 compiles such tests in exponential time."""
     module = product_of(DEFAULT_DEVICE, chunk=1, v=1)
     assert "subgroup_broadcast_float(" in module.source
     assert "sgsz0" not in module.source

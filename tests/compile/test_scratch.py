@@ -162,7 +162,7 @@ def test_kernels_share_their_scratch() -> None:
 
 
 def test_the_result_takes_the_place_of_what_is_no_longer_needed(runtime: Device) -> None:
-    """The first value is larger than the result, and gone before the result is stored."""
+    """The first value is larger than the result, and no longer needed when that is stored."""
     program = lowered("""
         def p(xs: [7][5]f32) =
           let padded = (xs |> pad(1, 1, 3) |> mapGlb(0, mapSeq(x => x + 1.0)) |> toGlobal) in

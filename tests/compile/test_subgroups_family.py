@@ -160,7 +160,7 @@ def test_devices_fold_by_their_subgroups(subgroups: Device, name: str) -> None:
 
 
 def can_choose(device: Device, size: int, group: int) -> None:
-    """Skip a test whose groups cannot have subgroups of a size."""
+    """Skip a test if an attribute cannot choose this size of subgroups for its groups."""
     if SUBGROUPS[1] not in device.extensions:
         pytest.skip(f"{device.platform} has no attribute for the size")
     if "Intel" not in device.platform and group % size:
@@ -189,7 +189,7 @@ def test_they_fold_by_subgroups_of_other_sizes(subgroups: Device, size: int) -> 
 
 @pytest.mark.parametrize("standard", [OLDER, NEWER])
 def test_they_are_compiled_as_opencl_c_2_and_3(subgroups: Device, standard: str) -> None:
-    """As drivers with the extension of Khronos do; one with the feature knows OpenCL C 3 only."""
+    """Khronos's extension is used in one of the two, the feature only in OpenCL C 3."""
     if standard == OLDER and not {*SUBGROUPS[:2]} & {*subgroups.extensions}:
         pytest.skip(f"{subgroups.platform} has subgroups in OpenCL C 3 only")
     case = CASES["softmax of heads"]
@@ -233,7 +233,7 @@ def test_oclgrind_has_no_complaint() -> None:
 def test_a_driver_compiles_a_newer_opencl_c_for_subgroups_of_khronos(device: Device) -> None:
     """OpenCL C 2 does not know the option for OpenCL C 3; Intel's functions need neither.
 
-    The feature of OpenCL C 3 is enough, although a driver may report OpenCL C 1.2.
+    A device with the feature gets OpenCL C 3, even if its driver reports OpenCL C 1.2.
     """
     module, macro = row_sums(DEFAULT_DEVICE), f"-D{HAS_SUBGROUPS}"
     found = replace(device, extensions=SUBGROUPS[:1])

@@ -459,7 +459,7 @@ def test_the_least_limit_of_all_stages_together_is_stated():
 
 
 def test_the_least_limit_that_is_stated_is_that_of_the_settings():
-    """None fits in the limit, and a size is given that no limit, or a larger one, admits."""
+    """No candidate meets the limit; a size is given that no limit, or only a larger one, admits."""
     layer = Convolution(5, 6, 8, 4, (3, 3), padding=(1, 1, 1, 1))
     program = convolution(layer, "layer")
 

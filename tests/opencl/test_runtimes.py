@@ -32,10 +32,8 @@ needs_intel = pytest.mark.skipif(INTEL is None, reason="intel-opencl-rt is not i
 
 def start(cache, vendors=None, first=""):
     environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
-    for other in (
-        "OCL_ICD_VENDORS",
-        runtimes.RUSTICL_DRIVERS,
-    ):  # Mesa says that it misses the cache
+    # With rusticl, Mesa reports that the folder of its cache is missing.
+    for other in ("OCL_ICD_VENDORS", runtimes.RUSTICL_DRIVERS):
         environment.pop(other, None)
     if vendors is not None:
         environment["OCL_ICD_VENDORS"] = str(vendors)

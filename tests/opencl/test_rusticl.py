@@ -1,4 +1,4 @@
-"""Mesa's rusticl on llvmpipe: a runtime that compiles by SPIR-V; before 25, its clock stands still.
+"""Mesa's rusticl on llvmpipe, which compiles by SPIR-V; before Mesa 25, its clock stands still.
 
 The loader asks it for devices once per process, so each test starts processes in which it has one.
 """
@@ -51,7 +51,7 @@ def rusticl(monkeypatch):
 
 @cache
 def clock() -> str:
-    """What times kernels on it: `host`, or `device` if its timestamps advance."""
+    """The clock that times its kernels: `host`, or `device` if its timestamps advance."""
     said = json.loads(liftpy("run", "matmul/7x5x3", "-d", RUSTICL, "--json").stdout)
     assert said["device"]["platform"] == RUSTICL
     assert said["time_ns"] > 100

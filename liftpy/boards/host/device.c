@@ -255,7 +255,8 @@ size_t opencl_version(const struct device *device)
     return found;
 }
 
-/* The extensions of a device and, of OpenCL 3, the features of its compiler: names and spaces. */
+/* The names of a device's extensions and, with OpenCL 3, of its compiler's features, with spaces
+   between them. */
 static char *extensions(const struct device *device)
 {
     struct {

@@ -42,7 +42,7 @@ void identify(struct text *text, const struct device *device);
    `count` known ones, or all if `known` is NULL. */
 void describe(struct text *text, const struct device *device, char *const *known, size_t count);
 
-/* Whether a device has an extension, or its compiler a feature of OpenCL C 3. */
+/* Whether a device has an extension, or its compiler has a feature of OpenCL C 3. */
 int has_extension(const struct device *device, const char *name);
 
 /* The major version of OpenCL that a device has. */

@@ -197,8 +197,9 @@ static int uploaded(struct loaded *loaded, int role, int overwritten_only)
     return 1;
 }
 
-enum { NONE = -1 }; /* instead of the number of a poison */
+enum { NONE = -1 }; /* as the number of a poison: poison nothing */
 
+/* Fills a buffer with a poison. */
 static int filled(struct loaded *loaded, const struct buffer *buffer, int poison)
 {
     if (!allocated(loaded, buffer))
@@ -226,7 +227,8 @@ static int poisoned(struct loaded *loaded, int phase, int poison)
     return fine;
 }
 
-/* Whether a launch of a run is the first that uses a buffer, in memory that others used before. */
+/* Whether a launch of a run is the first that uses a buffer, and the buffer shares its memory with
+   others, all of which the run writes. */
 static int begins(const struct candidate *candidate, size_t number, size_t argument)
 {
     const struct buffer *buffer = &candidate->buffer[argument];
@@ -246,7 +248,7 @@ static int begins(const struct candidate *candidate, size_t number, size_t argum
     return shared && is_written(buffer, RUN);
 }
 
-/* Poisons the buffers that a launch is the first to use, in memory that others used before. */
+/* Poisons the buffers in shared memory that a launch is the first to use. */
 static int poisoned_before(struct loaded *loaded, size_t number, int poison)
 {
     const struct launch *launch = &loaded->candidate->launch[number];
@@ -255,7 +257,7 @@ static int poisoned_before(struct loaded *loaded, size_t number, int poison)
         if (begins(loaded->candidate, number, launch->argument[i]))
             fine = filled(loaded, &loaded->candidate->buffer[launch->argument[i]], poison);
     return fine
-           && (!loaded->by_host /* this is none of the launch's time */
+           && (!loaded->by_host /* the launch's time does not include the fill */
                || succeeded(loaded, clFinish(loaded->queue), "clFinish", launch->range.function));
 }
 

@@ -81,7 +81,7 @@ def writable(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _closed_on_error(db: sqlite3.Connection) -> Generator[None]:
-    """Closes a connection if it cannot be used."""
+    """Close a connection if the body of the `with` statement raises an error."""
     try:
         yield
     except BaseException:

@@ -92,40 +92,40 @@ FAMILIES: dict[str, Family] = {
 
 CHOICES = {
     FAMILY: "how the stage is lowered",
-    "bins": "how the bins of a reduction by index are updated",
+    "bins": "how a reduction by index is computed",
     "pack": "the inputs that each run packs into panels",
-    "pad": "what is stored of a padded or windowed input; classes: versions of the code",
-    "level": "single work-items (glb) or work-groups (wrg)",
+    "pad": "what is stored of a padded or windowed input; classes: code for each class of border",
+    "level": "whether work-items (glb) or work-groups (wrg) share the work",
     "lanes": "the map along which vectors or the columns of a tile run",
     "loops": "the order of a reduction's loops",
-    "tail": "blocks divide the length, or the last two may overlap",
-    "stores": "stores go through the caches or bypass them",
-    "rows": "an operand is read as it is, or stored in columns first",
+    "tail": "whether blocks divide the length, or the last two may overlap",
+    "stores": "whether stores go through the caches or bypass them",
+    "rows": "whether an operand is read as it is, or stored in columns first",
     "map": "the level of each map, the outermost first",
-    "flat": "the maps over rows and columns are joined",
-    "vector": "results are stored as vectors",
-    "arrays": "the memory of arrays that a row names, or computed again",
-    "passes": "the two folds of a row in one pass or in two",
+    "flat": "whether two nested maps are joined into one",
+    "vector": "whether the innermost map is vectorized",
+    "arrays": "the memory that holds named arrays of a row; again: they are recomputed",
+    "passes": "whether the two folds of a row take one pass or two",
     "inside": "the number of maps around blocks or passes",
-    "hold": "the memory that holds values",
-    "items": "the work-items that make a block",
-    "form": "the family that makes a value of a block",
-    "strided": "a work-item folds elements at a stride, not adjacent ones",
+    "hold": "the memory that holds the values or windows of a block",
+    "items": "whether one work-item or many compute a block",
+    "form": "the family that computes a value of a block",
+    "strided": "whether a work-item folds elements at a stride, not adjacent ones",
     "stage": "what is copied to local memory",
-    "coalesce": "adjacent work-items read adjacent elements",
-    "unroll": "innermost reductions are unrolled",
+    "coalesce": "whether adjacent work-items read adjacent elements",
+    "unroll": "whether innermost reductions are unrolled",
     "sums": "the type in which exact sums of integers are computed",
     "operands": "the type in which operands of exact sums are stored",
-    "stationary": "the map of which a work-item keeps a group of elements",
-    "sets": "all sets of a reduction for one block, or a set for all blocks",
-    "winograd": "the tiles of F(m, r), and how they are cut",
+    "stationary": "the map, of two, whose elements a work-item keeps for several blocks",
+    "sets": "kept: all sets of a reduction for each block; shared: each set for all blocks",
+    "winograd": "the results of a tile of F(m, r), and the variant of the algorithm",
     "winograd_points": "the points of F(m, r)",
-    "axes": "windows are folded one axis after the other",
-    "chunks": "chunks divide the reduction, or zeros are added",
-    "buffers": "the buffers to which chunks are copied in turns",
-    "parts": "reductions are cut into parts, which another kernel reduces",
-    "steps": "the halvings of a tree",
-    "last": "a work-item or a group folds the results of groups",
+    "axes": "whether windows are folded one axis after the other",
+    "chunks": "whether chunks divide the reduction, or zeros fill the last one",
+    "buffers": "the number of buffers to which chunks are copied in turn",
+    "parts": "whether reductions are cut into parts, whose results another kernel reduces",
+    "steps": "the number of halvings in a tree",
+    "last": "whether a work-item or a group folds the results of all groups",
     IMAGES: "the arrays that are read through images",
 }
 """The choices of families and forms, with their meanings."""
@@ -136,15 +136,17 @@ SETTINGS = frozenset({*CHOICES, *SIZES.split()})
 
 
 def meaning_of(choice: str) -> str:
-    """The meaning of a choice, which may have the names of its stage and of a value before it.
+    """The meaning of a choice; the names of its stage and of a held value may precede its own.
 
     >>> meaning_of("result.products.level")
-    'single work-items (glb) or work-groups (wrg)'
+    'whether work-items (glb) or work-groups (wrg) share the work'
     >>> meaning_of("inputs")
-    'a value: stored, in which type; held for a block; or fused with its reader'
+    'whether a value is stored (in which type), held for a block or fused with its reader'
     """
     known = CHOICES.get(choice.rpartition(".")[2])
-    return known or "a value: stored, in which type; held for a block; or fused with its reader"
+    return known or (
+        "whether a value is stored (in which type), held for a block or fused with its reader"
+    )
 
 
 def choices_of(
