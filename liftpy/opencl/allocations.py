@@ -14,16 +14,13 @@ import numpy as np
 from liftpy.opencl import guards
 from liftpy.opencl.driver import OpenDevice, cl, refusal
 from liftpy.opencl.images import imaged
-from liftpy.opencl.kernel import Buffer, Module, Role
+from liftpy.opencl.kernel import WRITTEN, Buffer, Module
 
 PAGE = 4096
 """Buffers in a room begin at multiples of this number of bytes, as large separate ones do."""
 
 KEPT = 4
 """A room keeps the memory of a module if it is at most the device's memory divided by this."""
-
-WRITTEN: tuple[Role, ...] = ("temporary", "output")
-"""The roles of buffers that kernels of a run write before they read them."""
 
 
 class Room:

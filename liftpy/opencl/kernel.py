@@ -13,6 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 Role = Literal["input", "constant", "packed", "temporary", "output"]
 Phase = Literal["prepare", "run"]
+#: The roles of buffers that a run writes before it reads them, so that they may share a slot.
+WRITTEN: frozenset[Role] = frozenset({"temporary", "output"})
 #: The name of a buffer, or the names for a tuple's components.
 Names: TypeAlias = "str | tuple[Names, ...]"
 

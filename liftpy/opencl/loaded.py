@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,7 +22,7 @@ from liftpy.opencl.arguments import (
     touched_buffers,
 )
 from liftpy.opencl.driver import OpenDevice, cl, refusal
-from liftpy.opencl.kernel import Buffer, Launch, Module, Names, Phase, Role
+from liftpy.opencl.kernel import WRITTEN, Buffer, Launch, Module, Names, Phase, Role
 from liftpy.opencl.launching import Launcher
 
 
@@ -121,7 +122,7 @@ class Loaded:
         given = checked(self.module, "input", arrays)
         self._prepare_once(poison=poison)
         if poison:
-            self._poison("run", {"temporary", "output"})
+            self._poison("run", WRITTEN)
         self._upload(given)
         self._inputs = given
         self._ran = self._execute("run", poison=poison)
@@ -205,7 +206,7 @@ class Loaded:
             cl.enqueue_copy(self._queue, output, self.memory.of(result))
         return output
 
-    def _poison(self, phase: Phase, roles: set[Role]) -> None:
+    def _poison(self, phase: Phase, roles: AbstractSet[Role]) -> None:
         for name in sorted(touched_buffers(self.module, phase)):
             buffer = self.module.buffer(name)
             if buffer.role in roles:

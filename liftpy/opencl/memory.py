@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 from liftpy.ir.types import Component, components, size_bytes
 from liftpy.kernels.chain import Chain, GlobalBuffer
-from liftpy.opencl.kernel import MemoryFigures
-
-SHARING = ("temporary", "output")
-"""The roles of buffers that may share an allocation with others."""
+from liftpy.opencl.kernel import WRITTEN, MemoryFigures
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ def slots(
     it is written. Larger arrays are placed first.
     """
     shared: list[list[GlobalArray]] = []
-    sharing = (p for p in parts if p.buffer.role in SHARING and p.buffer.span is not None)
+    sharing = (p for p in parts if p.buffer.role in WRITTEN and p.buffer.span is not None)
     for p in sorted(sharing, key=lambda p: (-p.bytes, name(p))):
         fitting = (slot for slot in shared if not any(meet(p, other) for other in slot))
         slot = next(fitting, None)

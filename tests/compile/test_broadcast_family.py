@@ -53,11 +53,16 @@ def space(name: str, device: Device) -> Space:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
+    check_some(name, runtime, seed=5)
+
+
+def check_some(name: str, device: Device, seed: int, after: str = "") -> None:
+    """Some candidates of a case are right, with a text after their sources."""
     case = CASES[name]
-    with Session(runtime) as session:
-        for candidate in space(name, runtime).sample(4, seed=5):
+    with Session(device) as session:
+        for candidate in space(name, device).sample(4, seed):
             module = compile_candidate(candidate.skeleton, candidate.assignment)
-            with session.load(module) as loaded:
+            with session.load(replace(module, source=module.source + after)) as loaded:
                 loaded.set_constants({})
                 got = loaded.run(case.arrays, poison=True)
             np.testing.assert_array_equal(got, case.expected, err_msg=candidate.label)
@@ -112,14 +117,7 @@ def test_the_code_has_no_barrier_and_a_version_for_small_subgroups(golden) -> No
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", list(CASES))
 def test_devices_broadcast_in_their_subgroups(subgroups: Device, name: str) -> None:
-    case = CASES[name]
-    with Session(subgroups) as session:
-        for candidate in space(name, subgroups).sample(4, seed=6):
-            module = compile_candidate(candidate.skeleton, candidate.assignment)
-            with session.load(replace(module, source=module.source + REQUIRED)) as loaded:
-                loaded.set_constants({})
-                got = loaded.run(case.arrays, poison=True)
-            np.testing.assert_array_equal(got, case.expected, err_msg=candidate.label)
+    check_some(name, subgroups, seed=6, after=REQUIRED)
 
 
 @pytest.mark.parametrize("size", [0, 4, 8, 32, 64])

@@ -60,11 +60,16 @@ def space(name: str, device: Device) -> Space:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FOLDS)
 def test_every_drawn_candidate_is_right(runtime: Device, name: str) -> None:
+    check_some(name, runtime, 3, seed=5)
+
+
+def check_some(name: str, device: Device, count: int, seed: int, after: str = "") -> None:
+    """So many candidates of a case are right, with a text after their sources."""
     case = CASES[name]
-    with Session(runtime) as session:
-        for candidate in space(name, runtime).sample(3, seed=5):
+    with Session(device) as session:
+        for candidate in space(name, device).sample(count, seed):
             module = compile_candidate(candidate.skeleton, candidate.assignment)
-            with session.load(module) as loaded:
+            with session.load(replace(module, source=module.source + after)) as loaded:
                 loaded.set_constants({})
                 case.check(loaded.run(case.arrays, poison=True), candidate.label)
 
@@ -150,13 +155,7 @@ def required(module: Module) -> Module:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FOLDS)
 def test_devices_fold_by_their_subgroups(subgroups: Device, name: str) -> None:
-    case = CASES[name]
-    with Session(subgroups) as session:
-        for candidate in space(name, subgroups).sample(4, seed=6):
-            module = compile_candidate(candidate.skeleton, candidate.assignment)
-            with session.load(required(module)) as loaded:
-                loaded.set_constants({})
-                case.check(loaded.run(case.arrays, poison=True), candidate.label)
+    check_some(name, subgroups, 4, seed=6, after=REQUIRED)
 
 
 def can_choose(device: Device, size: int, group: int) -> None:
