@@ -91,7 +91,7 @@ FAMILIES: dict[str, Family] = {
 }
 
 CHOICES = {
-    FAMILY: "how the stage is lowered",
+    FAMILY: "how the stage is lowered; stages: each stage has a family",
     "bins": "how a reduction by index is computed",
     "pack": "the inputs that each run packs into panels",
     "pad": "what is stored of a padded or windowed input; classes: code for each class of border",
