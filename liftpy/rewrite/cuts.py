@@ -29,6 +29,7 @@ from liftpy.rewrite.strategies.lower import layouts_inlined
 from liftpy.rewrite.strategies.results import results_exposed
 from liftpy.rewrite.strategies.shapes import is_let, lets, parameter
 from liftpy.rewrite.strategies.share import has_fold_in, outside_functions, stages
+from liftpy.rewrite.strategies.unread import every_unread_dropped
 from liftpy.rewrite.strategy import (
     Failure,
     Strategy,
@@ -93,7 +94,7 @@ def all_cut(form: Success) -> Success:
         found = moved_out(here) if named else succeeded(APART, here) or introduced(here, ())
         if found is None:
             if not named:
-                return without_unused(form)
+                return without_unused(without_unread(form, depth))
             depth += 1
             continue
         form = taken_further(form, (1,) * depth, lambda _, found=found: found)
@@ -121,6 +122,13 @@ def without_unused(form: Success) -> Success:
         if parameter(let) not in at(let, (1,)).free:
             form = taken_further(form, (1,) * k, rule("let_inline"))
     return form
+
+
+def without_unread(form: Success, depth: int) -> Success:
+    """Drop unread arrays of zips from the values of a form's first `depth` lets and its result."""
+    for k in range(depth):
+        form = taken_further(form, (*(1,) * k, 0), every_unread_dropped())
+    return taken_further(form, (1,) * depth, every_unread_dropped())
 
 
 def moved_out(let: Expr) -> Success | None:

@@ -26,7 +26,7 @@ from liftpy.rewrite.composition import (
 )
 from liftpy.rewrite.cuts import RESULT
 from liftpy.rewrite.forms import partitions
-from liftpy.rewrite.partition import MOST_OPTIONAL, Partition
+from liftpy.rewrite.partition import MOST_OPTIONAL, Partition, other_algorithms
 from liftpy.rewrite.stages import FUSED, HELD, STORED
 from liftpy.rewrite.strategies.elementwise import recomputes
 from liftpy.rewrite.strategy import Step, Success, replay, rule
@@ -297,6 +297,48 @@ def test_what_hangs_on_constants_alone_is_constant() -> None:
     first, last = made.stages
     assert first.program.constants == {"w"}
     assert last.program.constants == {"u"}
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (
+            "zip(u, ys, zs) |> map((a, b, c) => a * c)",
+            "zip(u, ys, zs) |> map(p => p.0 * p.2)",  # a zip of three is left as it is
+        ),
+        ("zip(zip(u, ys), zs) |> map(p => p.0.0 * p.1)", "zip(u, zs) |> map(p => p.0 * p.1)"),
+        ("zip(zip(ys, u), zs) |> map(p => p.0.1 * p.1)", "zip(u, zs) |> map(p => p.0 * p.1)"),
+        ("zip(zs, zip(ys, u)) |> map(p => p.0 - p.1.1)", "zip(zs, u) |> map(p => p.0 - p.1)"),
+        (
+            "zip(zip(ys, u), zs) |> map(p => let q = p.0 in q.1 - p.1)",
+            "zip(u, zs) |> map(p => p.0 - p.1)",
+        ),
+        (
+            "zip(zip(ys, u), zs) |> map(p => let q = p.0 in q.1 - p.1 * q.0)",
+            "zip(zip(ys, u), zs) |> map(p => let q = p.0 in q.1 - p.1 * q.0)",
+        ),
+        ("zip(u, ys) |> map(p => p.0 + 1)", "u |> map(x => x + 1)"),
+    ],
+)
+def test_a_stage_has_no_array_of_a_zip_that_its_map_does_not_read(text: str, read: str) -> None:
+    program = parse(f"""def p(xs: [6]f32, ys: [6]f32, zs: [6]f32) =
+      let u = xs |> scanSeq((a, x) => a + x, 0) in {text}""")
+    found = [p.stages[-1] for p in partitions(program) if len(p.stages) > 1]
+    assert found
+    assert nameless(found[-1].program.body.body) == nameless(
+        parse(f"def p(u: [6]f32, ys: [6]f32, zs: [6]f32) = {read}").body.body
+    )
+
+
+def test_the_result_by_tiles_does_not_read_the_weights_as_given() -> None:
+    """They would be allocated during the run, beside the transformed ones."""
+    text = """def p(xs: [16][4]f32, const w: [5][3][4]f32, b: [5]f32) =
+      xs |> slide(3, 1) |> map(window => zip(w, b) |> map((kernel, bias) =>
+        bias + (zip(window |> join, kernel |> join) |> map((x, k) => x * k) |> reduce(add, 0))))"""
+    made = other_algorithms(parse(text))
+    assert made
+    for form in made:
+        assert "w" not in {p.name for p in form.stages[-1].program.params}
 
 
 COUNTED = parse("""def p(xs: [5][7]f32) =

@@ -20,8 +20,9 @@ from liftpy.ir.types import ScalarType
 from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import Map
 from liftpy.rewrite.strategies.elementwise import moved, sums_in
-from liftpy.rewrite.strategies.epilogue import ZIP_OF_MAP, tuples_fused
+from liftpy.rewrite.strategies.epilogue import tuples_fused
 from liftpy.rewrite.strategies.shapes import is_let, is_reduce, maker, named_part, parameter
+from liftpy.rewrite.strategies.unread import unread_dropped
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -160,21 +161,6 @@ def collected(hints: Mapping[str, Path]) -> Iterator[tuple[Strategy, Path]]:
     for _ in range(MOST_ROTATED):
         yield made, (0, 1)
         made = seq(at_path((0,), rule("zip_rotate_right")), tuples_fused(), made)
-
-
-def unread_dropped() -> Strategy:
-    """Map over the parts of a zip that the function reads; fails if it reads all of them.
-
-    It drops one part at a time; zips of more arrays are nested zips of two.
-    """
-    alone = choose(rule("map_zip_first"), rule("map_zip_second"))
-    right = seq(at_path((0,), rule("zip_rotate_right")), tuples_fused())
-    left = seq(at_path((0,), rule("zip_rotate_left")), tuples_fused())
-    forms = [alone, seq(right, alone), seq(left, alone)]
-    for side, turned in enumerate((right, left)):
-        swapped = at_path((0, side), rule("zip_swap")), at_path((0,), rule(ZIP_OF_MAP[side]))
-        forms.append(seq(*swapped, tuples_fused(), turned, alone))
-    return choose(*forms)
 
 
 MOST_ROTATED = 3

@@ -8,16 +8,14 @@ read, so that a stage reads no others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from liftpy.ir.call import FunCall
-from liftpy.ir.expr import Expr, Param
-from liftpy.ir.primitive import Get
+from liftpy.ir.expr import Expr
 from liftpy.ir.walk import at, children, top_down
-from liftpy.primitives import Map, Zip
+from liftpy.primitives import Map
 from liftpy.rewrite.strategies.epilogue import tuples_fused
 from liftpy.rewrite.strategies.shapes import body_of, is_let, parameter, renamed, working_map
 from liftpy.rewrite.strategies.share import outside_functions
+from liftpy.rewrite.strategies.unread import accesses, component, is_pairs, leaves, overlap, zipped
 from liftpy.rewrite.strategy import (
     Failure,
     Result,
@@ -100,53 +98,6 @@ def two_parts(expr: Expr) -> Result:
     if all(any(overlap(path, p) for p in read) for path in leaves(source)):
         return Success(expr)
     return seq(rotated_right, without_unread)(expr)
-
-
-def zipped(expr: Expr) -> FunCall | None:
-    """The zip that a map reads."""
-    source = children(expr)[0] if isinstance(expr, FunCall) and isinstance(expr.fun, Map) else None
-    return source if isinstance(source, FunCall) and isinstance(source.fun, Zip) else None
-
-
-def is_pairs(expr: Expr) -> bool:
-    """Whether an expression is a zip of two arrays."""
-    return isinstance(expr, FunCall) and isinstance(expr.fun, Zip) and len(expr.args) == 2
-
-
-def leaves(expr: Expr, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """The components of nested zips of two arrays."""
-    if not is_pairs(expr):
-        yield path
-        return
-    for k, part in enumerate(children(expr)[:2]):
-        yield from leaves(part, (*path, k))
-
-
-def accesses(expr: Expr, pair: Param) -> Iterator[tuple[int, ...]]:
-    """The components of a variable that an expression reads."""
-    if pair not in expr.free:
-        return
-    path = component(expr, pair)
-    if path is not None:
-        yield path
-        return
-    for part in children(expr):
-        yield from accesses(part, pair)
-
-
-def component(expr: Expr, pair: Param) -> tuple[int, ...] | None:
-    """The component of a variable that an expression is, outermost index first; None if none."""
-    if expr == pair:
-        return ()
-    if isinstance(expr, FunCall) and isinstance(expr.fun, Get):
-        whole = component(expr.args[0], pair)
-        return None if whole is None else (*whole, expr.fun.index)
-    return None
-
-
-def overlap(path: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether one of two components contains the other, or they are the same."""
-    return all(a == b for a, b in zip(path, other, strict=False))
 
 
 def rotated(law: str) -> Strategy:
