@@ -31,6 +31,7 @@ from liftpy.rewrite.reals import rescaling, scaling
 from liftpy.rewrite.rule import INDEX, ValueVar
 from liftpy.rewrite.rules import RULES
 from liftpy.rewrite.rules.correlation import NAMES as CORRELATIONS
+from liftpy.rewrite.rules.integral import NAMES as INTEGRAL
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.semantics.evaluate import evaluate
 from liftpy.semantics.free import assignments
@@ -50,8 +51,8 @@ ELEMENTS = (F32, PAIR, ArrayType(F32, nat(2)))
 EXAMPLES = 6  # random instances of each rule
 
 #: Rules for which programs are drawn. Those of correlations are long, and need a function that
-#: adds products: tests/compile/test_correlations.py and tests/fuzz/correlations.py apply them.
-DRAWN = [name for name in RULES if name not in CORRELATIONS]
+#: adds products: tests/compile/test_correlations.py, test_integral.py and tests/fuzz apply them.
+DRAWN = [name for name in RULES if name not in {*CORRELATIONS, *INTEGRAL}]
 
 
 class Instance:
