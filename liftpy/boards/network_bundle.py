@@ -40,7 +40,7 @@ from liftpy.opencl.resident import Place
 from liftpy.opencl.runtimes import libraries
 from liftpy.opencl.session import BUILD_OPTIONS
 
-FORMAT = "liftpy-network 2"
+FORMAT = "liftpy-network 3"
 
 OWN = Path(__file__).with_name("network_host")
 SHARED = ("clock", "device", "image", "judge", "limits", "lines", "opencl", "sha256", "text")

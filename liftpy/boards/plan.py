@@ -38,11 +38,11 @@ from liftpy.opencl.images import texel_bytes
 from liftpy.opencl.kernel import Launch, Module, flat
 from liftpy.opencl.session import BUILD_OPTIONS, extension_options
 
-FORMAT = "liftpy-plan 5"
+FORMAT = "liftpy-plan 6"
 """The program `board` also reads version 1, which has no reference kernel, and version 2, which has
 no build options for devices with an extension (`optional`). In version 3, these lines did not name
 the version of OpenCL that they need; `board` refuses a plan of version 3 that has such lines.
-Version 4 has no images."""
+Version 4 has no images, and version 5 no loops of the host."""
 
 REFERENCE = f"kernels/{MODULE.name}.cl"
 """The file of the kernel by which a disturbed board is recognised (measure/reference.py)."""
@@ -197,9 +197,13 @@ def _argument(module: Module, launch: Launch, name: str) -> str:
 
 
 def range_words(launch: Launch) -> str:
-    """The kernel and the NDRange of a launch; local sizes of 0 leave them to the driver."""
+    """The kernel and the NDRange of a launch; local sizes of 0 leave them to the driver.
+
+    A kernel in a loop of the host is followed by `@` and the number of the iteration.
+    """
     sizes = (*launch.global_size, *(launch.local_size or (0,) * len(launch.global_size)))
-    return f"{launch.function} {len(launch.global_size)} {' '.join(map(str, sizes))}"
+    again = "" if launch.iteration is None else f"@{launch.iteration}"
+    return f"{launch.function}{again} {len(launch.global_size)} {' '.join(map(str, sizes))}"
 
 
 def csv_line(fields: Sequence[str]) -> str:

@@ -38,6 +38,7 @@ from liftpy.primitives import (
     Layout,
     Map,
     MapGlb,
+    MapHost,
     MapLcl,
     MapSeq,
     MapSeqUnroll,
@@ -183,7 +184,7 @@ class Length(Blocks):
     def generate(self, expr: Expr, env: Env, dest: Value) -> None:
         """Count the code that leaves the value of `expr` in `dest`."""
         match expr:
-            case FunCall(MapGlb() | MapWrg() | MapLcl() | MapSeq() as fun, (xs,)):
+            case FunCall(MapHost() | MapGlb() | MapWrg() | MapLcl() | MapSeq() as fun, (xs,)):
                 source = self.view(xs, env)
                 self.loop(
                     fun,
@@ -391,6 +392,8 @@ class Length(Blocks):
     def loop(self, fun: Any, length: Nat, body: Callable[[Nat], None], *, unroll: bool) -> None:
         """The loop of a map."""
         match fun:
+            case MapHost():
+                self.open(length, body, looped=False, over_ids=True)
             case MapGlb() | MapWrg() | MapLcl():
                 lengths = demand(self.kernel).extents(type(fun))[fun.dim]
                 self.open(length, body, looped=length != lengths[0], over_ids=True)
@@ -430,7 +433,7 @@ def is_private(dest: Value) -> bool:
 
 def length(kernel: Kernel) -> Nat:
     """An upper bound on the statements of a kernel, before loops get versions without guards."""
-    return _length(kernel.body, kernel.reads, kernel.writes)
+    return _length(kernel.of_all, kernel.reads, kernel.writes.name)
 
 
 def serial_length(kernel: Kernel) -> Nat | None:
@@ -447,7 +450,7 @@ def serial_length(kernel: Kernel) -> Nat | None:
         return None
     if any(ONE in extents for level in levels for extents in level.values()):
         return None
-    return _length(serial(kernel.body), kernel.reads, kernel.writes)
+    return _length(serial(kernel.of_all), kernel.reads, kernel.writes.name)
 
 
 @by_identity(1 << 14)
@@ -468,16 +471,16 @@ def serial(expr: Expr) -> Expr:
 
 
 @lru_cache(maxsize=1 << 12)
-def _length(body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
+def _length(body: Expr, reads: tuple[Param, ...], writes: str) -> Nat:
     """`length`, cached: skeletons of a program share many kernels, and devices share all.
 
     A loop that reads an array of one register may be unrolled or not: the bound is the larger one.
     """
-    found = Length(body)
-    every = _counted(found, reads, writes)
+    found, out = Length(body), Param(writes, body.type)
+    every = _counted(found, reads, out)
     if not found.has_one_cell:
         return every
-    return greatest(every, _counted(Length(body, one_cell_at_no_index=True), reads, writes))
+    return greatest(every, _counted(Length(body, one_cell_at_no_index=True), reads, out))
 
 
 def _counted(found: Length, reads: tuple[Param, ...], writes: Param) -> Nat:

@@ -8,7 +8,7 @@ to the prepare phase. All sizes are symbolic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -16,10 +16,10 @@ from liftpy.ir.by_identity import by_identity
 from liftpy.ir.call import FunCall, substitute
 from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda
-from liftpy.ir.nat import ZERO, Nat
+from liftpy.ir.nat import ONE, ZERO, Nat
 from liftpy.ir.types import Type, size_bytes
 from liftpy.ir.walk import bound_names
-from liftpy.kernels.cutting import Cutter, unstored
+from liftpy.kernels.cutting import Cutter, HostLoop, host_loop_of, unstored
 from liftpy.kernels.images import images_of
 from liftpy.kernels.launch import Demand, demand
 from liftpy.primitives.dialects import LoweredProgram
@@ -41,6 +41,9 @@ class Kernel:
 
     With an `output_view`, the buffer that it writes holds a larger array, of the type of the
     view's parameter, and the elements of the value are those that the view reads from this array.
+
+    A kernel in a `loop` of the host is launched for each element of the loop's array. All kernels
+    of a loop are adjacent, and the last one stores a part of the loop's result.
     """
 
     name: str
@@ -52,6 +55,24 @@ class Kernel:
     scratch: tuple[tuple[FunCall, Param], ...] = ()
     images: frozenset[Param] = frozenset()
     output_view: Lambda | None = None
+    loop: HostLoop | None = None
+
+    @property
+    def fills_again(self) -> bool:
+        """Whether each iteration of a loop of the host fills the whole buffer."""
+        return self.loop is not None and host_loop_of(self.body) is None
+
+    @property
+    def of_all(self) -> Expr:
+        """The value: for a buffer that each iteration of a loop fills, an array of all of them."""
+        if self.loop is None or not self.fills_again:
+            return self.body
+        return self.loop.over(self.body)
+
+    @property
+    def repeats(self) -> Nat:
+        """The number of its launches in a run, or in the prepare phase."""
+        return ONE if self.loop is None else self.loop.length
 
     @property
     def updates(self) -> bool:
@@ -115,7 +136,7 @@ class Chain:
         no later stage reads them.
         """
         totals: list[Nat] = []
-        spans = [self._used(b) if b.param in temporary else b.span for b in self.buffers]
+        spans = [used(b, self.run) if b.param in temporary else b.span for b in self.buffers]
         for step in range(len(self.run)):
             total = ZERO
             for buffer, span in zip(self.buffers, spans, strict=True):
@@ -124,10 +145,43 @@ class Chain:
             totals.append(total)
         return totals
 
-    def _used(self, buffer: GlobalBuffer) -> tuple[int, int] | None:
-        """The span of an input up to its last read."""
-        reads = [k for k, kernel in enumerate(self.run) if buffer.param in kernel.reads]
-        return (0, max(reads)) if reads else None
+
+def used(buffer: GlobalBuffer, run: Sequence[Kernel]) -> tuple[int, int] | None:
+    """The span of an input up to its last read."""
+    reads = [end_of(k, run) for k, kernel in enumerate(run) if buffer.param in kernel.reads]
+    return (0, max(reads)) if reads else None
+
+
+def is_one_loop(one: HostLoop | None, other: HostLoop | None) -> bool:
+    """Whether two kernels are in the same loop of the host."""
+    return one is not None and other is not None and one.name == other.name
+
+
+def launch_order(kernels: Sequence[Kernel]) -> Iterator[tuple[int, int]]:
+    """The numbers of kernels in the order of their launches, each with the iteration of its loop.
+
+    The lengths of loops must be numbers.
+    """
+    step = 0
+    while step < len(kernels):
+        end = end_of(step, kernels) + 1
+        for iteration in range(int(kernels[step].repeats)):
+            yield from ((number, iteration) for number in range(step, end))
+        step = end
+
+
+def begin_of(step: int, run: Sequence[Kernel]) -> int:
+    """The first kernel of the loop of a kernel: the kernel itself if it is in no loop."""
+    while step and is_one_loop(run[step - 1].loop, run[step].loop):
+        step -= 1
+    return step
+
+
+def end_of(step: int, run: Sequence[Kernel]) -> int:
+    """The last kernel of the loop of a kernel: the kernel itself if it is in no loop."""
+    while step + 1 < len(run) and is_one_loop(run[step].loop, run[step + 1].loop):
+        step += 1
+    return step
 
 
 OUTPUT = "output"
@@ -148,28 +202,61 @@ def chain(
     made, tails = _results(tail, result, cutter)
     results = {out for out, _ in tails}
     produced = _in_results([*cutter.cuts, *tails], cutter.partial, tails)
+    produced = list(_by_loops(produced, cutter.loops))
+    ends = {loop.name: out for out, body in produced if (loop := host_loop_of(body))}
+
+    def stored(out: Param) -> Param:
+        """The result of the loop in which a buffer is filled, or else the buffer."""
+        return ends[cutter.loops[out].name] if out in cutter.loops else out
 
     prepared = {p for p in program.params if p.name in program.constants}
     phases: dict[Param, Phase] = {}
     needed: dict[Param, frozenset[Param]] = {}
-    for out, body in produced:  # several kernels may update one buffer
-        needed[out] = needed.get(out, frozenset()) | (body.free - {out})
-    for out, _ in produced:
+    for out, body in produced:  # several kernels may update one buffer, or be in one loop
+        read = _read(body, cutter.loops.get(out)) - {out}
+        known = needed.get(stored(out), frozenset[Param]())
+        needed[stored(out)] = known | {p for p in read if p not in cutter.loops}
+    for out in dict.fromkeys(map(stored, needed)):
         constant = out not in results and needed[out] <= prepared
         phases[out] = "prepare" if constant else "run"
         if constant:
             prepared.add(out)
-    ordered = sorted(produced, key=lambda pair: phases[pair[0]] == "run")
+    ordered = sorted(produced, key=lambda pair: phases[stored(pair[0])] == "run")
     kernels: list[Kernel] = []
     for number, (out, body) in enumerate(ordered):
-        reads = tuple(sorted(body.free - {out}, key=lambda p: p.name))
+        loop = cutter.loops.get(out) or host_loop_of(body)
+        reads = tuple(sorted(_read(body, loop) - {out}, key=lambda p: p.name))
         asked = demand(body)
         scratch = tuple((e, cutter.for_each(e.type, asked.items)) for e in asked.scratch)
         name = f"k{number}_{out.name}"
         images = images_of(body, frozenset(reads))
         view = output_view if out in results else None
-        kernels.append(Kernel(name, body, reads, out, phases[out], asked, scratch, images, view))
+        kernels.append(
+            Kernel(name, body, reads, out, phases[stored(out)], asked, scratch, images, view, loop)
+        )
     return Chain(tuple(kernels), tuple(_buffers(program, kernels, results)), made, cutter.lets)
+
+
+def _read(body: Expr, loop: HostLoop | None) -> frozenset[Param]:
+    """The buffers that a kernel reads, in which a loop makes the buffer that it writes."""
+    if loop is None or loop.element not in body.free:
+        return body.free
+    return (body.free - {loop.element}) | loop.array.free
+
+
+def _by_loops(
+    produced: Iterable[tuple[Param, Expr]], loops: Mapping[Param, HostLoop]
+) -> Iterator[tuple[Param, Expr]]:
+    """The kernels in an order in which each loop's are adjacent: just before that of its result."""
+    waiting: dict[str, list[tuple[Param, Expr]]] = {}
+    for out, body in produced:
+        if out in loops:
+            waiting.setdefault(loops[out].name, []).append((out, body))
+            continue
+        loop = host_loop_of(body)
+        if loop is not None:
+            yield from waiting.pop(loop.name, ())
+        yield out, body
 
 
 def chain_of_skeleton(program: LoweredProgram, result: str = "") -> Chain:
@@ -210,13 +297,18 @@ def _in_results(
 def _buffers(
     program: LoweredProgram, kernels: list[Kernel], results: set[Param]
 ) -> list[GlobalBuffer]:
-    """Every buffer with its role and lifetime."""
+    """Every buffer with its role and lifetime.
+
+    A buffer that a kernel in a loop of the host reads or writes is live during the whole loop. (A
+    buffer that each iteration fills again need not be, but a checked run tells the buffers of one
+    allocation apart by their first kernels.)
+    """
     run = [k for k in kernels if k.phase == "run"]
     whole = (0, len(run) - 1)
     reads: dict[Param, list[int]] = {}
     for step, kernel in enumerate(run):
         for p in kernel.reads:
-            reads.setdefault(p, []).append(step)
+            reads.setdefault(p, []).append(end_of(step, run))
     buffers: list[GlobalBuffer] = []
     for p in program.params:
         constant = p.name in program.constants
@@ -226,18 +318,19 @@ def _buffers(
     for kernel in kernels:
         out = kernel.writes
         if out in results and out not in written:
-            wrote = min(k for k, other in enumerate(run) if other.writes == out)
+            wrote = min(begin_of(k, run) for k, other in enumerate(run) if other.writes == out)
             live = whole if kernel.output_view is not None else (wrote, len(run) - 1)
             buffers.append(GlobalBuffer(out, "output", live, kernel.output_view))
         elif kernel.phase == "prepare" and out not in written:
             buffers.append(GlobalBuffer(out, "packed", whole if out in reads else None))
         elif out not in written:
             steps = [k for k, other in enumerate(run) if other.writes == out]
-            last = max((*steps, *reads.get(out, ())))
+            last = max((*(end_of(k, run) for k in steps), *reads.get(out, ())))
+            steps = [begin_of(k, run) for k in steps]
             buffers.append(GlobalBuffer(out, "temporary", (steps[0], last)))
         written.add(out)
-        for _, own in kernel.scratch:
+        for _, param in kernel.scratch:
             step = run.index(kernel) if kernel.phase == "run" else None
-            span = None if step is None else (step, step)
-            buffers.append(GlobalBuffer(own, "temporary", span))
+            span = None if step is None else (begin_of(step, run), end_of(step, run))
+            buffers.append(GlobalBuffer(param, "temporary", span))
     return buffers

@@ -2,27 +2,31 @@
 
 The cutter replaces each `toGlobal` outside every parallel map by the variable of a buffer, and
 records what the buffer holds. An iteration of kernels becomes a kernel for each iteration, a fold
-in place over parallel maps a kernel for each pass, and atomic updates become two kernels. `chain`
-makes the kernels from the records.
+in place over parallel maps a kernel for each pass, and atomic updates become two kernels. The
+kernels in the function of a `mapHost` are launched again for each element. `chain` makes the
+kernels from the records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from liftpy.errors import InternalError, TypeRefused
-from liftpy.ir.call import FunCall, apply, call, substitute_lambda
+from liftpy.ir.call import FunCall, apply, call, substitute, substitute_lambda
 from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.nat import Nat, nat
-from liftpy.ir.primitive import function_of
-from liftpy.ir.types import ArrayType, Type
+from liftpy.ir.primitive import Primitive, function_of
+from liftpy.ir.types import I32, ArrayType, Type
 from liftpy.ir.walk import children, every_part, has_call, lambda_of, with_child
 from liftpy.kernels.launch import check_in_place
 from liftpy.primitives import (
     Drop,
+    Generate,
     IterateSeq,
     Join,
+    MapHost,
     ReduceByIndexAtomic,
     ReduceInPlace,
     Take,
@@ -30,7 +34,45 @@ from liftpy.primitives import (
     ToStreamed,
 )
 from liftpy.primitives.levels import has_levels
-from liftpy.primitives.work import computes
+from liftpy.primitives.map import array_of
+from liftpy.primitives.work import computes, is_layout, writable
+
+HOST_ID = "hid0"
+"""The name of the number of an iteration of the host, which is an argument of kernels."""
+
+
+@dataclass(frozen=True)
+class HostLoop:
+    """A loop of the host over the elements of an array, each named `element` in its kernels.
+
+    No other loop of a program has an element of this name.
+    """
+
+    element: Param
+    array: Expr
+
+    @property
+    def name(self) -> str:
+        """What kernels of the same loop have in common."""
+        return self.element.name
+
+    @property
+    def length(self) -> Nat:
+        """The number of iterations."""
+        return array_of(MapHost.name, self.array.type).length
+
+    def over(self, body: Expr) -> FunCall:
+        """The values of all iterations.
+
+        If `body` does not read the element, the loop is over numbers: a kernel that reads no
+        element does not have the array as an argument.
+        """
+        if self.element in body.free:
+            return call(MapHost(Lambda((self.element,), body)), self.array)
+        number = Param(self.name, I32)
+        numbers = call(Generate(self.length, Lambda((number,), number)))
+        return call(MapHost(Lambda((number,), body)), numbers)
+
 
 MOST_STEPS = 1000
 """The most kernels into which an iteration may be expanded."""
@@ -101,6 +143,40 @@ def element_of(xs: Expr, k: int) -> Expr:
     return call(Join(), call(Take(nat(1)), call(Drop(nat(k)), xs)))
 
 
+CUT = (ToGlobal, IterateSeq, ReduceInPlace, ReduceByIndexAtomic, MapHost, Lambda)
+"""The functions whose calls the cutter changes."""
+
+
+def loop_call(body: Expr) -> FunCall | None:
+    """The `mapHost` that makes the value of a kernel, if any.
+
+    Raises TypeRefused if it is inside another map, or something other than layouts reads it.
+    """
+    if not has_call(body, MapHost):
+        return None
+    match body:
+        case FunCall(MapHost()):
+            return body
+        case FunCall(ToStreamed(), (arg,)):
+            return loop_call(arg)
+        case FunCall(Primitive() as fun, (arg,)) if is_layout(fun) and writable(fun, (arg,)):
+            return loop_call(arg)
+        case _:
+            raise TypeRefused(
+                f"{MapHost.name} must be outside all other maps that compute, and a kernel that "
+                "computes more than layouts cannot read its result: store it with toGlobal first"
+            )
+
+
+def host_loop_of(body: Expr) -> HostLoop | None:
+    """The loop of the host that makes the value of a kernel, if any."""
+    made = loop_call(body)
+    if made is None:
+        return None
+    (element,), (xs,) = lambda_of(made.fun).params, made.args
+    return HostLoop(element, xs)
+
+
 class Cutter:
     """Replaces each host-level `toGlobal` by the variable of its buffer."""
 
@@ -110,6 +186,8 @@ class Cutter:
         self.known: dict[Expr, Param] = {}
         self.lets: dict[Param, Param] = {}
         self.partial: set[Param] = set()
+        self.loops: dict[Param, HostLoop] = {}
+        """The loop of each buffer that every iteration of a `mapHost` fills again."""
 
     def fresh(self, stem: str) -> str:
         """An unused buffer name."""
@@ -200,8 +278,10 @@ class Cutter:
 
     def cut(self, expr: Expr) -> Expr:
         """The expression over buffers; the kernels that fill them are recorded in order."""
-        if not has_call(expr, ToGlobal, IterateSeq, ReduceInPlace, ReduceByIndexAtomic, Lambda):
+        if not has_call(expr, *CUT):
             return expr
+        if isinstance(expr, FunCall) and isinstance(expr.fun, MapHost):
+            return self.host_loop(expr.fun, expr.args[0])
         if is_iteration(expr):
             return self.steps(expr, stored=True)
         if is_in_passes(expr):
@@ -253,6 +333,41 @@ class Cutter:
         inner = substitute_lambda(Lambda(tuple(kept), expr.fun.body), others)
         body = rest(inner.body)
         return call(Lambda(inner.params, body), *kept.values()) if kept else body
+
+    def host_loop(self, fun: MapHost, xs: Expr) -> Expr:
+        """A `mapHost` whose function is over buffers; their kernels are in its loop.
+
+        The kernels of values that do not depend on the element come before the loop.
+        """
+        (own,) = fun.f.params
+        if has_call(fun.f.body, MapHost):
+            raise TypeRefused(
+                f"{MapHost.name} is inside another {MapHost.name}: join the two maps into one, or "
+                "run the inner one as a loop of each work-item, with mapSeq"
+            )
+        source = self.cut(xs)
+        loop = HostLoop(Param(self.fresh(own.name), own.type), source)
+        before, lets = len(self.cuts), dict(self.lets)
+        body = self.each_iteration(substitute(fun.f.body, {own: loop.element}))
+        self.lets = lets  # those inside hold the value of one iteration
+        inside: dict[Param, Expr] = {}
+        for out, value in self.cuts[before:]:
+            if out in inside or not value.free.isdisjoint({loop.element, *inside}):
+                inside[out] = value
+        again = [pair for pair in self.cuts[before:] if pair[0] in inside]
+        once = [pair for pair in self.cuts[before:] if pair[0] not in inside]
+        self.cuts[before:] = [*once, *again]
+        self.loops |= dict.fromkeys(inside, loop)
+        return loop.over(body)
+
+    def each_iteration(self, expr: Expr) -> Expr:
+        """`cut` for the value of an iteration, which is stored in a part of the loop's result."""
+        expr = unstored(expr)
+        if isinstance(expr, FunCall) and isinstance(expr.fun, ToStreamed):
+            return call(expr.fun, self.each_iteration(expr.args[0]))
+        if isinstance(expr, FunCall) and isinstance(expr.fun, Lambda):
+            return self.let(expr, self.each_iteration)
+        return self.cut(expr)
 
     def cut_inside(self, expr: FunCall, body: Expr) -> Expr:
         """Cut values that are stored inside a function but do not depend on its parameters."""

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from liftpy.ir.nat import var
+from liftpy.kernels.cutting import HOST_ID
 from liftpy.loops.bounds import link
 from liftpy.loops.tree import (
     Assume,
@@ -183,7 +184,7 @@ def collide(
     one: Touch, two: Touch, way: Way, group: Mapping[str, int]
 ) -> Collision | Undecided | None:
     """Two different work-items of a group that may touch one address on a path, if any."""
-    shared: list[str] = [*GROUP_IDS]
+    shared: list[str] = [*GROUP_IDS, HOST_ID]
     for loop in common(one, two):
         if loop is way.again:
             break

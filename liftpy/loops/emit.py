@@ -22,6 +22,7 @@ from liftpy.primitives import (
     Layout,
     Map,
     MapGlb,
+    MapHost,
     MapLcl,
     MapSeq,
     MapWrg,
@@ -50,7 +51,7 @@ class Emitter(Stepping):
     def generate(self, expr: Expr, env: Env, dest: Value) -> None:
         """Emit code that leaves the value of `expr` in `dest`."""
         match expr:
-            case FunCall(MapGlb() | MapWrg() | MapLcl() | MapSeq() as fun, (xs,)):
+            case FunCall(MapHost() | MapGlb() | MapWrg() | MapLcl() | MapSeq() as fun, (xs,)):
                 source = self.argument(xs, env)
                 self.loop(
                     fun,

@@ -30,7 +30,8 @@ class LoopKernel:
     `buffers` are its memories in global memory: those that it reads, some of them as images, the
     one that it writes, and its scratch. `locals` are the memories of a work-group. `ids` are the
     names of the ids that it uses: `gid0` is the global id in dimension 0, `wid0` the id of the
-    work-group, `lid0` the id in the work-group, `sgid0` the id of the subgroup in the work-group,
+    work-group, `hid0` the iteration of the host's loop, which the launch passes to the kernel,
+    `lid0` the id in the work-group, `sgid0` the id of the subgroup in the work-group,
     `slid0` the id in the subgroup, in the order that the device chooses, and `sgsz0` the size of
     the subgroup. If the kernel is `rolled`, counters of loops may index private memory. `regular`
     has the counters of the loops over registers that stand for their iterations (`loops.regular`).
@@ -58,9 +59,10 @@ class LoopKernel:
     def ranges(self) -> dict[str, int]:
         """The number of values of each id."""
         groups = tuple(g // s for g, s in zip(self.global_size, self.local_size, strict=True))
-        sizes = {"gid": self.global_size, "wid": groups, "lid": self.local_size}
-        sizes |= dict.fromkeys(("sgid", "slid"), self.local_size)  # of subgroups of any size
+        sizes: dict[str, tuple[int, ...]] = {"gid": self.global_size, "wid": groups}
+        sizes |= dict.fromkeys(("lid", "sgid", "slid"), self.local_size)  # subgroups of any size
         sizes["sgsz"] = tuple(size + 1 for size in self.local_size)
+        sizes["hid"] = (int(self.kernel.repeats),)
         return {name: sizes[name[:-1]][int(name[-1])] for name in self.ids}
 
     @property
@@ -98,6 +100,9 @@ def lowered(kernel: Kernel, names: dict[str, str]) -> tuple[LoopKernel, Nest]:
         p: memory_view(names[p.name], p.type, texels if p in kernel.images else reads)
         for p in kernel.reads
     }
+    if kernel.loop is not None and kernel.loop.element in kernel.body.free:
+        array = emitter.view(kernel.loop.array, env)
+        env[kernel.loop.element] = array[emitter.iteration(int(kernel.repeats))]
     dest = destination(kernel, names[kernel.writes.name], place(writable=True), emitter)
     if kernel.updates:
         env[kernel.writes] = at_once(emitter, dest)

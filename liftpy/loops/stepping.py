@@ -13,7 +13,7 @@ from liftpy.loops.tree import (
     Barrier,
 )
 from liftpy.loops.viewing import Viewing
-from liftpy.primitives import MapGlb, MapLcl, MapSeq, MapSeqAhead, MapSeqUnroll, MapWrg
+from liftpy.primitives import MapGlb, MapHost, MapLcl, MapSeq, MapSeqAhead, MapSeqUnroll, MapWrg
 from liftpy.views.terms import Load, Memory
 
 
@@ -110,7 +110,7 @@ class Stepping(Viewing):
 
     def loop(
         self,
-        fun: MapGlb | MapWrg | MapLcl | MapSeq,
+        fun: MapHost | MapGlb | MapWrg | MapLcl | MapSeq,
         length: int,
         body: Callable[[Nat], None],
         *,
@@ -118,6 +118,8 @@ class Stepping(Viewing):
     ) -> None:
         """The loop of a map, over ids if it is parallel."""
         match fun:
+            case MapHost():
+                body(self.iteration(length))
             case MapGlb():
                 self.parallel(f"gid{fun.dim}", self.global_size[fun.dim], length, body)
             case MapWrg():

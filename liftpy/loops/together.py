@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from liftpy.ir.nat import Nat
+from liftpy.kernels.cutting import HOST_ID
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.tree import Block, For, If, Let, Simple, statements_in
 from liftpy.loops.values import (
@@ -30,7 +31,7 @@ from liftpy.loops.values import (
 )
 
 GROUP_ID = "wid"
-OF_ALL = {SUBGROUP_ID, SUBGROUP_SIZE}
+OF_ALL = {SUBGROUP_ID, SUBGROUP_SIZE, HOST_ID}
 """The ids that all work-items of a subgroup have in common, apart from those of groups."""
 
 

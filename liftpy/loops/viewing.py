@@ -21,13 +21,14 @@ from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.call import FunCall, call
 from liftpy.ir.expr import Expr, Literal, Param, Tuple
 from liftpy.ir.function import Lambda, UserFun
-from liftpy.ir.nat import ZERO, var
+from liftpy.ir.nat import ZERO, Nat, var
 from liftpy.ir.primitive import Get, Primitive, ScalarOp
 from liftpy.ir.pull import Pull, Value, known
 from liftpy.ir.types import ScalarType, TupleType, Type, VectorType
 from liftpy.ir.uses import Component, Uses, used_often
 from liftpy.ir.walk import children
 from liftpy.kernels.chain import Kernel
+from liftpy.kernels.cutting import HOST_ID
 from liftpy.loops.nest import DATA_INDEX, LANES, Bind, Statement
 from liftpy.loops.tree import (
     Barrier,
@@ -39,6 +40,7 @@ from liftpy.primitives import (
     AnyScan,
     At,
     MapGlb,
+    MapHost,
     MapLcl,
     MapWrg,
     MemoryPrimitive,
@@ -179,6 +181,7 @@ class Viewing:
                 AnyScan()
                 | AnyReduceByIndex()
                 | ReduceInPlace()
+                | MapHost()
                 | MapGlb()
                 | MapWrg()
                 | MapLcl() as fun,
@@ -349,6 +352,13 @@ class Viewing:
                 item = item + count * var(name, 0, size - 1)
             count *= size
         return left.pop(0)[item]
+
+    def iteration(self, length: int) -> Nat:
+        """The number of the iteration of the host's loop, of `length` ones."""
+        if length == 1:
+            return ZERO
+        self.ids.add(HOST_ID)
+        return var(HOST_ID, 0, length - 1)
 
     def generate(self, expr: Expr, env: Env, dest: Value) -> None:
         """Emit code that leaves the value of `expr` in `dest`."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from liftpy.ir.constraint import Constraint, at_most, equal
 from liftpy.ir.nat import Nat, var
+from liftpy.kernels.cutting import HOST_ID
 from liftpy.loops.bounds import CodePlace, accesses
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.values import (
@@ -69,9 +70,11 @@ class AccessRows:
 def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
     """The accesses of stored buffers for which two work-items may access one element.
 
-    The ids of subgroups are left out: the other ids already tell all work-items apart.
+    The ids of subgroups are left out: the other ids already tell all work-items apart. All
+    work-items of a launch have the same iteration of the host's loop.
     """
-    ids = {n: count for n, count in code.ranges.items() if count > 1 and n not in SUBGROUP_IDS}
+    left_out = {*SUBGROUP_IDS, HOST_ID}
+    ids = {n: count for n, count in code.ranges.items() if count > 1 and n not in left_out}
     runs = list(runs_of(code))
     if not all(is_told_apart(code, dim) for dim in range(3)):
         why = "the launch has more work-items than the ids tell apart"
@@ -85,7 +88,7 @@ def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
             continue
         if one.op and one.op == two.op:
             continue
-        answer = find_collision(here, there, ids)
+        answer = find_collision(here, there, ids, (HOST_ID,))
         if isinstance(answer, Collision):
             found.append(Shared(one.memory, one.first, two.first, str(answer)))
         elif isinstance(answer, Undecided):

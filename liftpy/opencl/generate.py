@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.call import FunCall
@@ -21,7 +21,8 @@ from liftpy.ir.types import (
     components,
 )
 from liftpy.ir.walk import scalars_in, top_down
-from liftpy.kernels.chain import Chain, Result
+from liftpy.kernels.chain import Chain, Kernel, Result, launch_order
+from liftpy.kernels.cutting import HOST_ID
 from liftpy.kernels.launch import LOCAL_ALIGNMENT
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.nest import MOST_STATEMENTS
@@ -49,7 +50,7 @@ get_global_id get_local_id get_group_id barrier select fma mad min max abs shuff
 """
 #: Names that no buffer may have: those that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(
-    r"(v|i|acc|p|l|old|gid|wid|lid|sgid|slid|k)\d+\w*|lanes"
+    r"(v|i|acc|p|l|old|gid|wid|lid|sgid|slid|hid|k)\d+\w*|lanes"
     r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_|fetch_|element_of_|read_image)\w*"
     r"|(read|stored|load|store)_\w+_\d+|(arm_)?dot(_[iu]8_[iu]8)?|sub_?groups?_\w*"
 )
@@ -84,17 +85,7 @@ def assemble(
     emitted = tuple(map(emit_kernel, loops))
     parts = arrays_of(cut.buffers)
     placed = slots(parts, lambda p: part_name(names[p.buffer.param.name], p.component.path))
-    launches = tuple(
-        Launch(
-            k.name,
-            tuple(name for p in k.buffers for name in flat(stored_names(p, names))),
-            e.global_size,
-            e.local_size,
-            k.phase,
-            tuple(n for p in k.reads if p in k.images for n in flat(stored_names(p, names))),
-        )
-        for k, e in zip(cut.kernels, emitted, strict=True)
-    )
+    launches = tuple(launches_of(cut, loops, names))
     text = "\n".join(e.source for e in emitted)
     scalars = scalars_in(program.body)
     needed = tuple(extension for t, extension in EXTENSIONS.items() if t in scalars)
@@ -110,6 +101,29 @@ def assemble(
         needed,
     )
     return module, emitted
+
+
+def launches_of(
+    cut: Chain, loops: tuple[LoopKernel, ...], names: dict[str, str]
+) -> Iterator[Launch]:
+    """The launches in order."""
+    pairs = zip(cut.kernels, loops, strict=True)
+    made = [launch_of(kernel, code, names) for kernel, code in pairs]
+    for number, iteration in launch_order(cut.kernels):
+        takes = HOST_ID in loops[number].ids
+        yield replace(made[number], iteration=iteration) if takes else made[number]
+
+
+def launch_of(kernel: Kernel, code: LoopKernel, names: dict[str, str]) -> Launch:
+    """The launch of a kernel, in the first iteration of its loop if it is in one."""
+    return Launch(
+        kernel.name,
+        tuple(name for p in kernel.buffers for name in flat(stored_names(p, names))),
+        code.global_size,
+        code.local_size if kernel.demand.groups else None,
+        kernel.phase,
+        tuple(n for p in kernel.reads if p in kernel.images for n in flat(stored_names(p, names))),
+    )
 
 
 def helpers_of(text: str) -> Iterator[str]:
@@ -208,6 +222,8 @@ def emit_kernel(code: LoopKernel) -> EmittedKernel:
     )
 
 
+ITERATION = f"const int {HOST_ID}"
+"""The parameter of kernels in a loop of the host."""
 ID_CALLS = {"gid": "get_global_id", "wid": "get_group_id", "lid": "get_local_id"}
 
 
@@ -241,10 +257,12 @@ def kernel_text(code: LoopKernel, printer: Printer) -> str:
     lines = [
         f"  const {whole_type(count - 1)} {name} = {id_call(name)};"
         for name, count in code.ranges.items()
+        if name != HOST_ID
     ]
     lines += [f"  {local_array(m)};" for m in code.locals]
     lines += printer.lines()
-    parameters = ", ".join(map(parameter, code.buffers))
+    numbers = [ITERATION] if HOST_ID in code.ids else []
+    parameters = ", ".join([*map(parameter, code.buffers), *numbers])
     attribute = ""
     if kernel.demand.groups:
         sizes = ", ".join(map(str, code.local_size))

@@ -48,7 +48,8 @@ class Launch:
     """One kernel launch: the function, its buffer arguments in order, and its NDRange.
 
     Those in `images` are passed as images of these buffers (`liftpy.opencl.images`). `local_size`
-    is None if the kernel leaves the work-group size to the driver.
+    is None if the kernel leaves the work-group size to the driver. A kernel in a loop of the host
+    has a launch for each `iteration`, which is its last argument, an int.
     """
 
     function: str
@@ -57,6 +58,7 @@ class Launch:
     local_size: tuple[int, ...] | None
     phase: Phase
     images: tuple[str, ...] = ()
+    iteration: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +114,16 @@ class Module:
     def manifest(self) -> dict[str, Any]:
         """The module as JSON data without its source: arguments, NDRanges, buffers, figures.
 
-        A launch without images has no `images`, as in data of earlier versions.
+        A launch without images has no `images`, and one that is in no loop no `iteration`, as in
+        data of earlier versions.
         """
         data = asdict(self)
         del data["source"]
         for launch in data["launches"]:
             if not launch["images"]:
                 del launch["images"]
+            if launch["iteration"] is None:
+                del launch["iteration"]
         return data
 
     @classmethod
@@ -136,6 +141,7 @@ class Module:
                 None if one["local_size"] is None else tuple(one["local_size"]),
                 one["phase"],
                 tuple(one.get("images", ())),
+                one.get("iteration"),
             )
             for one in data["launches"]
         )

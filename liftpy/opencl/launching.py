@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from liftpy.errors import DeviceRefused
 from liftpy.opencl.allocations import Allocations
 from liftpy.opencl.arguments import check_times, spell
@@ -75,7 +77,9 @@ class Launcher:
             buffers = [self._memory.of(self._module.buffer(name)) for name in launch.arguments]
             with refusal(self._device, f"the arguments of {self._spell(launch)}"):
                 given = zip(launch.arguments, buffers, strict=True)
-                kernel.set_args(*(self._argument(launch, name, b) for name, b in given))
+                kernel.set_args(
+                    *(self._argument(launch, name, b) for name, b in given), *numbers_of(launch)
+                )
             self._armed.add(launch)
         return kernel
 
@@ -100,6 +104,11 @@ class Launcher:
 
     def _spell(self, launch: Launch) -> str:
         return f"{spell(launch)} of {self._module.name}"
+
+
+def numbers_of(launch: Launch) -> tuple[np.int32, ...]:
+    """The arguments of a launch after its buffers: its iteration, if it is in a loop."""
+    return () if launch.iteration is None else (np.int32(launch.iteration),)
 
 
 def nothing() -> None:

@@ -21,7 +21,7 @@ from liftpy.opencl.foreign import in_device_memory
 from liftpy.opencl.images import image_of
 from liftpy.opencl.kernel import Launch, Module, Phase
 from liftpy.opencl.launching import Armed as ArmedKernel
-from liftpy.opencl.launching import Span, failed, launched, nothing
+from liftpy.opencl.launching import Span, failed, launched, nothing, numbers_of
 from liftpy.opencl.session import Session
 
 UNWRITTEN = np.array(0xFF, np.uint8)
@@ -252,7 +252,7 @@ class Resident:
                     self._argument(module, launch, name, places[name], images)
                     for name in launch.arguments
                 )
-                kernel.set_args(*given)
+                kernel.set_args(*given, *numbers_of(launch))
         kernels = tuple((made[x], x.global_size, x.local_size) for x in launches)
         return Armed(module, launches, kernels, images)
 

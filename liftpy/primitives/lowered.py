@@ -54,6 +54,18 @@ class MapSeqAhead(MapSeq):
 
 
 @dataclass(frozen=True)
+class MapHost(AnyMap):
+    """Runs `map` as a loop of the host, which launches the function's kernels for each element.
+
+    The values that the function stores with `toGlobal` are in buffers that each iteration reuses:
+    a map over n elements that is a `mapHost` over k parts of n / k elements needs room for the
+    values of one part. It must be outside all other maps that compute.
+    """
+
+    name: ClassVar[str] = "mapHost"
+
+
+@dataclass(frozen=True)
 class ParallelMap(AnyMap):
     """Runs `map` over the ids of a launch in dimension `dim`."""
 

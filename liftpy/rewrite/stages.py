@@ -12,7 +12,7 @@ from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
 from liftpy.language.text.program import show
 from liftpy.primitives.counting import operations
-from liftpy.rewrite.strategies.families.blocked import BLOCKED
+from liftpy.rewrite.strategies.families.blocked import HOLDING
 from liftpy.rewrite.strategies.families.direct import DIRECT
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.small import SMALL, is_straight
@@ -54,7 +54,7 @@ class Stage:
         return any(word == HELD for _, word in self.within)
 
     def is_for(self, family: str) -> bool:
-        """Whether a family may make the stage: `blocked` if it holds values, any other if not.
+        """Whether a family may make the stage: one of `HOLDING` if it holds values, else any other.
 
         In a form by F(m, r), only `small` makes a stage of straight-line code, and `plain` makes
         only stages that `direct` does not fit: a program has many such stages. The prepare phase,
@@ -62,8 +62,8 @@ class Stage:
         """
         if self.only_plain:
             return family == PLAIN.name
-        if self.holds or family == BLOCKED.name:
-            return self.holds and family == BLOCKED.name
+        if self.holds or family in HOLDING:
+            return self.holds and family in HOLDING
         if WINOGRAD not in dict(self.within):
             return True
         if is_straight(self.program.body.body):

@@ -30,13 +30,19 @@ PORTS = 2
 
 
 def modelled(lowered: LoweredProgram, device: Device, hardware: Hardware) -> Modelled:
-    """The modelled traffic and time of a lowered program whose sizes are numbers."""
+    """The modelled traffic and time of a lowered program whose sizes are numbers.
+
+    The launches of a kernel in a loop of the host are all modelled as the first one.
+    """
     with collection_paused():
         cut = chain_of(lowered)
         codes = counted_loops_of(cut.run, buffer_names(cut))
         model = kernel_of if device.type == "CPU" else kernel_on_gpu
-        sized = (with_subgroups_of(code, hardware.subgroup) for code in codes)
-        return Modelled(tuple(model(code, device, hardware) for code in sized), hardware)
+        found: list[ModelledKernel] = []
+        for code in codes:
+            launch = model(with_subgroups_of(code, hardware.subgroup), device, hardware)
+            found += [launch] * int(code.kernel.repeats)
+        return Modelled(tuple(found), hardware)
 
 
 def kernel_of(code: LoopKernel, device: Device, hardware: Hardware) -> ModelledKernel:

@@ -159,6 +159,29 @@ def test_a_board_without_subgroups_folds_one_by_one(board, pocl, tmp_path):
     assert row.outcome == "measured", row.reason
 
 
+def test_a_board_launches_the_kernels_of_a_loop_for_each_iteration(board, pocl, tmp_path):
+    """A wrong iteration leaves a band of the result unwritten."""
+    folder = tmp_path / "bundle"
+    product = "{} |> map(a => {} |> map(b => zip(a, b) |> map(mul) |> reduce(add, 0)))"
+    program = parse(f"""def p(x: [12][5]f32, w: [4][5]f32, u: [6][4]f32) =
+      let one = ({product.format("x", "w")}) in {product.format("one", "u")}""")
+    settings = {"one": "held", "family": "banded"}
+    space = space_of(program, pocl, families=["banded"], settings=settings)
+    bundled(space, [space.candidate({**settings, "block": 4})], folder)
+    plan = (folder / "plan.txt").read_text()
+    _, *launches = re.findall(r"launch run (\S+) ", plan)  # the first is the reference kernel
+    assert launches == [f"{k}@{i}" for i in range(3) for k in ("k0_t2", "k1_output")]
+    (row,) = results(run(board, folder), tmp_path).rows
+    assert row.outcome == "measured", row.reason
+    (folder / "plan.txt").write_text(plan.replace("k1_output@1 ", "k1_output@2 "))
+    (row,) = results(run(board, folder), tmp_path).rows
+    assert row.outcome == "wrong"
+    assert row.reason.startswith("element 24 of component 0 of the result is nan"), row.reason
+    for wrong in ("", "-1", "1x", "9999999999"):
+        (folder / "plan.txt").write_text(plan.replace("k1_output@1 ", f"k1_output@{wrong} "))
+        assert f"'{wrong}' is not a valid iteration" in run(board, folder).stderr
+
+
 def sha(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -329,13 +352,13 @@ def test_a_plan_without_a_reference_kernel_is_run(board, three, tmp_path):
     plan = (folder / "plan.txt").read_text()
     start = plan.index("reference ")
     older = plan[:start] + plan[plan.index("\nend\n", start) + 5 :]
-    (folder / "plan.txt").write_text(older.replace("liftpy-plan 5", "liftpy-plan 1"))
+    (folder / "plan.txt").write_text(older.replace("liftpy-plan 6", "liftpy-plan 1"))
     (folder / "kernels" / "reference.cl").unlink()
     found = results(run(board, folder, "--repeats", "1"), tmp_path)
     assert [(row.candidate, row.outcome, row.detail) for row in found.rows] == [
         (id_, "measured", ()) for id_ in ids
     ]
-    (folder / "plan.txt").write_text(plan.replace("liftpy-plan 5", "liftpy-plan 6"))
+    (folder / "plan.txt").write_text(plan.replace("liftpy-plan 6", "liftpy-plan 7"))
     assert "is not a plan of this version of board" in run(board, folder).stderr
 
 

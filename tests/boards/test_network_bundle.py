@@ -16,6 +16,7 @@ import liftpy as lp
 from liftpy.boards.network_bundle import HOST_OF_NETWORK
 from liftpy.cli.application import application
 from liftpy.explore import one_candidate
+from liftpy.networks import options
 from liftpy.networks.plan import Plan
 from liftpy.networks.schedule import Pack, schedule_of
 from liftpy.opencl.clock import BY_HOST
@@ -268,3 +269,34 @@ def test_a_network_reads_images_of_parts_of_its_memory(program, device, tmp_path
     found = run(program, tmp_path / "bundle", "--check", device="intel")
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith("checked y: error ")
+
+
+def test_a_network_launches_the_kernels_of_a_loop_again(program, device, tmp_path, monkeypatch):
+    """The transformed tiles and products of a convolution by F(2, 3), a band at a time."""
+    rng = np.random.default_rng(4)
+    weights = {"w": rng.standard_normal((4, 3, 3, 3)).astype(np.float32)}
+    x = rng.standard_normal((1, 3, 12, 12)).astype(np.float32)
+    nodes = [node("Conv", "x w", "y", kernel_shape=[3, 3])]
+    made = model(nodes, [value("x", x.shape)], [value("y", (1, 4, 10, 10))], **weights)
+    banded = {"winograd": "2x2", "inputs": "held", "products": "held", "result.family": "banded"}
+
+    def in_bands(program, device, _):
+        return one_candidate.candidate_of(program, device, banded)
+
+    monkeypatch.setattr(options, "candidate_of", in_bands)
+    with lp.network(made).plan(device=device) as plan:
+        (module,) = plan.modules.values()
+        assert {x.iteration for x in module.launches} > {None, 0, 1}
+        expected = plan.run({"x": x})["y"]
+        windows = np.lib.stride_tricks.sliding_window_view(x[0], (3, 3), (1, 2))
+        right = np.einsum("crsij,kcij->krs", windows, weights["w"])
+        np.testing.assert_allclose(expected[0], right, rtol=1e-4, atol=1e-4)
+        plan.save(tmp_path / "small.plan")
+    lp.export(tmp_path / "small.plan", tmp_path / "bundle", seed=3)
+    found = run(program, tmp_path / "bundle", "--check")
+    assert found.returncode == 0, found.stderr
+    path = tmp_path / "bundle" / "plan.txt"
+    whole = path.read_text()
+    assert re.search(r"_output@1 ", whole)
+    path.write_text(re.sub(r"(_output)@1 ", r"\1@0 ", whole))
+    assert "y is wrong" in run(program, tmp_path / "bundle", "--check").stderr

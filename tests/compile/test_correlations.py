@@ -453,7 +453,7 @@ def stages_of(case: Case, word: str) -> dict[str, Stage]:
 def test_the_tiles_of_a_batch_are_multiplied_together() -> None:
     """2 x 2 tiles of each of 3 images; the kernels are transformed once for all images."""
     stages = stages_of(MANY[0][0], "4x4")
-    assert stages["filters"].program.constants == {"w", "b"}
+    assert stages["filters"].program.constants == {"w"}  # not the bias
     assert [str(p.type) for p in stages["products"].program.params] == [
         "[36][12][3]f32",
         "[36][3][2]f32",
@@ -465,12 +465,12 @@ def test_each_group_has_products_of_its_own() -> None:
     stages = stages_of(MANY[2][0], "2x2")
     read = {name: [p.name for p in stage.program.params] for name, stage in stages.items()}
     assert read["inputs"] == ["x"]
-    assert read["filters"] == ["w", "b"]
+    assert read["filters"] == ["w"]
     assert [str(p.type) for p in stages["products"].program.params] == [
         "[32][12][3]f32",
         "[32][3][2]f32",
     ]
-    assert read["result"] == ["w", "b", "products"]
+    assert read["result"] == ["b", "products"]
 
 
 def test_the_kernels_of_a_batch_are_transformed_and_packed_before_it_runs(device) -> None:

@@ -425,6 +425,8 @@ LOWERED = {
     "|> mapLcl(0, x => x) |> reduceSubgroups((a, x) => a, 1i32))",
     "fold_by_subgroups_stored_by_all_items": "xss |> mapWrg(0, r => r "
     "|> mapLcl(0, x => x) |> reduceSubgroups(add, 1))",
+    "host_loop_inside_another": "xss |> split(1) |> mapHost(mapHost(mapGlb(0, x => x * 2)))",
+    "host_loop_inside_a_map": "xss |> mapGlb(0, r => r |> mapHost(x => x * 2))",
     "subgroup_of_small_integers": "ys |> mapGlb(0, y => i16(y)) |> toGlobal |> split(4) "
     "|> mapWrg(0, r => let s = (r |> toSubgroup) in xss |> mapLcl(0, x => s |> reduceSeq(add, 0)))",
     "subgroup_of_what_a_kernel_computes": "xss |> mapWrg(0, r => let s = "

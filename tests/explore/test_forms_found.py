@@ -61,7 +61,7 @@ def timed(candidate: Candidate, fastest: str) -> Trial:
     ]
     launches = [
         time if k == 0 else 0
-        for time, count in zip(each, launches_of(skeleton), strict=True)
+        for time, count in zip(each, launches_of(skeleton, candidate.point), strict=True)
         for k in range(count)
     ]
     return Trial(candidate, sum(launches), 64, tuple(launches))

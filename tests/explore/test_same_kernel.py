@@ -7,7 +7,7 @@ import pytest
 
 from liftpy.constraints.device import DEFAULT_DEVICE
 from liftpy.explore.campaign.same_kernel import Kernels
-from liftpy.explore.search.stages import launches_of
+from liftpy.explore.search.trial import launches_of
 from liftpy.explore.space.member import Drawing
 from liftpy.explore.space.space import Space
 from liftpy.language.text.program import parse
@@ -138,7 +138,9 @@ def test_a_stage_has_the_same_keys_alone_and_in_its_program(text):
             keys = Kernels.of(compile_candidate(skeleton, sizes), DEFAULT_DEVICE).run_keys()
             alone = [
                 key
-                for (_, own), count in zip(skeleton.stages, launches_of(skeleton), strict=True)
+                for (_, own), count in zip(
+                    skeleton.stages, launches_of(skeleton, sizes), strict=True
+                )
                 if count
                 for key in Kernels.of(compile_candidate(own, sizes), DEFAULT_DEVICE).run_keys()
             ]

@@ -20,8 +20,8 @@ from liftpy.explore.search.stages import (
     HOLDING,
     StageSearches,
     by_stages,
-    launches_of,
 )
+from liftpy.explore.search.trial import launches_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Drawn, Member, everything, subseed
 from liftpy.explore.space.space import Space
@@ -69,7 +69,9 @@ def measured(candidate: Candidate) -> Trial:
     spent = times(candidate)
     launches = [
         time if k == 0 else 0
-        for time, count in zip(spent.values(), launches_of(candidate.skeleton), strict=True)
+        for time, count in zip(
+            spent.values(), launches_of(candidate.skeleton, candidate.point), strict=True
+        )
         for k in range(count)
     ]
     return Trial(candidate, sum(launches), 64, tuple(launches))
@@ -193,7 +195,7 @@ def test_a_stage_of_several_kernels_has_several_of_the_launches():
     for family, counts in (("plain", (1, 1)), ("partial", (2, 1))):
         for candidate in space.narrow({"sum.family": family}).sample(10):
             assert isinstance(candidate.skeleton, StagedSkeleton)
-            assert launches_of(candidate.skeleton) == counts
+            assert launches_of(candidate.skeleton, candidate.point) == counts
 
 
 def test_a_stage_that_runs_once_has_no_launches():
@@ -201,7 +203,7 @@ def test_a_stage_that_runs_once_has_no_launches():
       let u = w |> map(x => x * x) in zip(xs, u) |> map((x, y) => x + y)"""
     for candidate in space_of(parse(text), DEFAULT_DEVICE).sample(20):
         assert isinstance(candidate.skeleton, StagedSkeleton)
-        assert launches_of(candidate.skeleton) == (0, 1)
+        assert launches_of(candidate.skeleton, candidate.point) == (0, 1)
 
 
 def test_a_values_length_may_be_written_otherwise(six):
@@ -210,7 +212,11 @@ def test_a_values_length_may_be_written_otherwise(six):
     for candidate in tiles.sample(10):
         assert isinstance(candidate.skeleton, StagedSkeleton)
         of_stage = dict(
-            zip(dict(candidate.skeleton.stages), launches_of(candidate.skeleton), strict=True)
+            zip(
+                dict(candidate.skeleton.stages),
+                launches_of(candidate.skeleton, candidate.point),
+                strict=True,
+            )
         )
         assert of_stage["pairs"] == 1
         assert all(of_stage.values())

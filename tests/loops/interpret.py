@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat
 from liftpy.ir.types import INTEGERS
+from liftpy.kernels.cutting import HOST_ID
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.show import test_text
 from liftpy.loops.tree import (
@@ -73,9 +74,11 @@ SUBGROUP = 4
 
 
 def interpret(
-    code: LoopKernel, given: Mapping[str, Array], subgroup: int = SUBGROUP
+    code: LoopKernel, given: Mapping[str, Array], subgroup: int = SUBGROUP, iteration: int = 0
 ) -> dict[str, Array]:
     """The buffers that a kernel writes, by name; `given` has those that it reads.
+
+    `iteration` is that of the host's loop, if the kernel is in one.
 
     InternalError for an access outside of a memory, a read of what is not written, an element with
     two writers, a wrong assumption, or a fold of a subgroup that some of its work-items do not
@@ -89,7 +92,7 @@ def interpret(
     >>> interpret(kernel, {"xs": np.array([1, 2, 3], np.float32)})
     {'output': array([2., 4., 6.], dtype=float32)}
     """
-    machine = Machine(code, given, subgroup=subgroup)
+    machine = Machine(code, given, subgroup=subgroup, iteration=iteration)
     with np.errstate(all="ignore"):
         machine.block(code.block, machine.everybody)
     return {m.name: machine.memory(m).values[0] for m in code.buffers if m.writable}
@@ -129,6 +132,7 @@ class Machine:
     code: LoopKernel
     given: Mapping[str, Array]
     subgroup: int = field(default=SUBGROUP, kw_only=True)
+    iteration: int = field(default=0, kw_only=True)
     at: dict[str, Any] = field(init=False, default_factory=dict)
     variables: dict[str, Array] = field(init=False, default_factory=dict)
     cells: dict[Memory, Cells] = field(init=False, default_factory=dict)
@@ -143,6 +147,7 @@ class Machine:
         ids = np.unravel_index(self.item, (z, y, x))[::-1]
         for dim, (own, size) in enumerate(zip(ids, code.local_size, strict=True)):
             self.at |= {f"gid{dim}": own, f"wid{dim}": own // size, f"lid{dim}": own % size}
+        self.at |= {HOST_ID: np.full(self.count, self.iteration)}
         groups = [g // s for g, s in zip(code.global_size, code.local_size, strict=True)]
         group = tuple(self.at[f"wid{dim}"] for dim in (2, 1, 0))
         local = np.asarray(np.ravel_multi_index(group, (groups[2], groups[1], groups[0])))

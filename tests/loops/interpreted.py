@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from liftpy.kernels.chain import launch_order
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.passes import after_each_pass, length_of, nests
 from liftpy.opencl.arguments import by_buffer
@@ -51,11 +52,13 @@ def interpreted(
     module = made.module
     given = by_buffer(module, tuple(arrays.values()))
     memory = {name: np.asarray(array) for name, array in given.items()}
-    for code in kernels:
-        # A pass of a fold in place updates what the kernels before it have written.
-        memory |= interpret(
-            code, {m.name: memory[m.name] for m in code.buffers if m.name in memory}, subgroup
-        )
+    codes = list(kernels)
+    for number, iteration in launch_order([code.kernel for code in codes]):
+        # A pass of a fold in place updates what the kernels before it have written, and an
+        # iteration of the host keeps what those before it have written.
+        code = codes[number]
+        known = {m.name: memory[m.name] for m in code.buffers if m.name in memory}
+        memory |= interpret(code, known, subgroup, iteration)
     shapes = {b.name: b.shape for b in module.buffers}
 
     def named(names: Names) -> Any:

@@ -19,6 +19,7 @@ CASES = {
     "iterate(0, map(x => x * 2 - 1))": [5, 2, 7, 3, 11],
     "mapSeqUnroll(x => x * x)": [25, 4, 49, 9, 121],
     "mapSeqAhead(x => x * x)": [25, 4, 49, 9, 121],
+    "mapHost(x => x * x)": [25, 4, 49, 9, 121],
     "slideSeq(3, 2, reduce((a, x) => a * 2 - x, 1))": [-23, -37],
     "slideSeq(2, 1, reduce((a, x) => a - x, 0))": [-7, -9, -10, -14],
 }

@@ -1,5 +1,6 @@
 #include "lines.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,7 +143,17 @@ struct expected read_expected(struct line *line, const char *folder, const struc
 struct range read_range(struct line *line)
 {
     struct range found = {0};
-    found.function = copied(word(line, "kernel"));
+    char *name = word(line, "kernel"), *at = strchr(name, '@');
+    if (at) {
+        char *end;
+        unsigned long iteration = strtoul(at + 1, &end, 10);
+        if (at[1] < '0' || at[1] > '9' || *end || iteration > INT_MAX)
+            give_up("plan.txt, line %zu: '%s' is not a valid iteration", line->number, at + 1);
+        *at = '\0';
+        found.in_loop = 1;
+        found.iteration = (int)iteration;
+    }
+    found.function = copied(name);
     found.dimensions = number(line, "number of dimensions");
     if (found.dimensions < 1 || found.dimensions > 3)
         give_up("plan.txt, line %zu: %s needs 1 to 3 dimensions", line->number, found.function);

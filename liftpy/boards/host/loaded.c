@@ -304,7 +304,12 @@ static int armed(struct loaded *loaded, size_t number)
         if (!succeeded(loaded, code, "clSetKernelArg", launch->range.function))
             return 0;
     }
-    return 1;
+    if (!launch->range.in_loop)
+        return 1;
+    cl_int iteration = launch->range.iteration;
+    cl_int code = clSetKernelArg(loaded->kernel[number], (cl_uint)launch->arguments,
+                                 sizeof iteration, &iteration);
+    return succeeded(loaded, code, "clSetKernelArg", launch->range.function);
 }
 
 static int launched(struct loaded *loaded, size_t number, cl_event *event)

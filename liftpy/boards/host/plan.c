@@ -208,7 +208,7 @@ struct plan *read_plan(const char *folder)
     for (char *next = (char *)bytes; next_line(&line, &next, path);) {
         char *key = word(&line, "word");
         if (line.number == 1) {
-            if (strcmp(key, "liftpy-plan") || number(&line, "version") - 1 > 4)
+            if (strcmp(key, "liftpy-plan") || number(&line, "version") - 1 > 5)
                 give_up("%s is not a plan of this version of board, which reads 1 to 5", path);
         } else if (!strcmp(key, "candidate") && !within) {
             within = begin_candidate(plan, &line);

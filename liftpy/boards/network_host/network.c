@@ -200,7 +200,7 @@ struct network *read_network(const char *folder)
     for (char *next = (char *)bytes; next_line(&line, &next, path);) {
         char *key = word(&line, "word");
         if (line.number == 1) {
-            if (strcmp(key, "liftpy-network") || number(&line, "version") != 2)
+            if (strcmp(key, "liftpy-network") || number(&line, "version") != 3)
                 give_up("%s is not a plan of this version of network, which reads 2", path);
         } else if (!strcmp(key, "end")) {
             ended = 1;

@@ -124,6 +124,11 @@ static cl_kernel armed(struct resident *resident, const struct launch *launch)
         code = clSetKernelArg(kernel, (cl_uint)i, sizeof part, &part);
         check(resident, code, "clSetKernelArg", function);
     }
+    if (launch->range.in_loop) {
+        cl_int iteration = launch->range.iteration;
+        code = clSetKernelArg(kernel, (cl_uint)launch->arguments, sizeof iteration, &iteration);
+        check(resident, code, "clSetKernelArg", function);
+    }
     return kernel;
 }
 

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from liftpy.constraints.device import Device
 from liftpy.explore.campaign.schema import digest
+from liftpy.opencl.generate import ITERATION
 from liftpy.opencl.kernel import Launch, Module
 from liftpy.opencl.session import BUILD_OPTIONS, options_of
 
@@ -59,6 +60,7 @@ class Kernels:
                 tuple(launch["global_size"]),
                 None if launch["local_size"] is None else tuple(launch["local_size"]),
                 launch["phase"],
+                iteration=launch.get("iteration"),
             )
             for launch in manifest["launches"]
         )
@@ -93,6 +95,10 @@ class Kernels:
             return None
         attributes, given, body = self.parts[launch.function]
         declared = given.split(", ")
+        if launch.iteration is not None:
+            *declared, number = declared
+            if number != ITERATION:
+                return None
         if [text.rpartition(" ")[2] for text in declared] != [*launch.arguments]:
             return None
         types = {text.rpartition(" ")[2]: text.rpartition(" ")[0] for text in declared}
@@ -101,6 +107,8 @@ class Kernels:
         buffers = [(types[name], self.sizes[name]) for name in mentioned]
         others = sorted((t, self.sizes[name]) for name, t in types.items() if name not in numbers)
         ranges: Sequence[Any] = (launch.global_size, launch.local_size)
+        if launch.iteration is not None:
+            ranges = (*ranges, launch.iteration)
         return digest(
             self.device,
             self.options,

@@ -176,15 +176,17 @@ def _cut(skeleton: Skeleton) -> SkeletonFigures:
     pairs = zip(kernels, widths, strict=True)
     apart = (w for k, own in pairs if not stores_vectors(k.body) for w in own)
     read = (p for k in kernels for p in (*k.reads, *([k.writes] if k.updates else ())))
-    moved = (size_bytes(p.type) for p in (*read, *(k.writes for k in kernels)))
+    again = {k.writes: k.repeats for k in kernels if k.fills_again}
+    arrays = (*read, *(k.writes for k in kernels))
+    moved = (size_bytes(p.type) * again.get(p, ONE) for p in arrays)
     least = (b.bytes for b in cut.buffers if b.role in ("input", "constant", "output"))
     return SkeletonFigures(
         tuple(_measured(k, own) for k, own in zip(kernels, widths, strict=True)),
         tuple(dict.fromkeys((ONE, *apart))),
         sum(moved, ZERO),
         sum(least, ZERO),
-        sum((n for k in kernels for n in _counted(k.body, ONE, "copied")), ZERO),
-        sum((n * _weight(k) for k in kernels for n in _counted(k.body, ONE, "loads")), ZERO),
+        sum((n for k in kernels for n in _counted(k.of_all, ONE, "copied")), ZERO),
+        sum((n * _weight(k) for k in kernels for n in _counted(k.of_all, ONE, "loads")), ZERO),
     )
 
 

@@ -17,19 +17,18 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TypeAlias
 
 from liftpy.explore.search.front import hopeful
 from liftpy.explore.search.held import Best, HeldSearch
 from liftpy.explore.search.modelled_choice import WHOLE, Forecast
 from liftpy.explore.search.stage_search import StagePlace, StageSearch
-from liftpy.explore.search.trial import Trial
+from liftpy.explore.search.trial import Trial, launches_of
 from liftpy.explore.space.candidate import Candidate
 from liftpy.explore.space.member import Allows, Drawn, everything, subseed
 from liftpy.explore.space.product import Product
 from liftpy.explore.space.space import Space
-from liftpy.kernels.chain import chain
 from liftpy.rewrite.composition import StagedSkeleton
 from liftpy.rewrite.partition import ALGORITHM
 from liftpy.rewrite.stages import HELD, STORED, WINOGRAD
@@ -89,21 +88,6 @@ def by_stages(
         return found.candidates()
 
     return run
-
-
-@lru_cache(maxsize=1024)
-def launches_of(skeleton: StagedSkeleton) -> tuple[int, ...]:
-    """The number of run-phase launches of each stage, in the order of the stages."""
-    cut = chain(skeleton.program)
-    writes = [kernel.writes for kernel in cut.run]
-    ends: list[int] = []
-    for name in skeleton.stored:
-        buffer = cut.lets.get(name)
-        before = ends[-1] if ends else 0
-        last = max((k + 1 for k, out in enumerate(writes) if out == buffer), default=before)
-        ends.append(max(before, last))
-    ends.append(len(writes))
-    return tuple(end - begin for begin, end in itertools.pairwise([0, *ends]))
 
 
 @dataclass
@@ -490,7 +474,7 @@ class StageSearches:
         skeleton, arm = candidate.skeleton, self.arm_of(candidate)
         if not isinstance(skeleton, StagedSkeleton) or arm is None:
             return
-        counts = launches_of(skeleton)
+        counts = launches_of(skeleton, candidate.point)
         known = len(launches) == sum(counts)
         times, sizes, own = iter(launches), candidate.point, dict(skeleton.stages)
         for place, count in zip(arm.places, counts, strict=True):

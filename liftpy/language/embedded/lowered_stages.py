@@ -14,6 +14,7 @@ from liftpy.primitives.lowered import (
     ExclusiveScanSeq,
     IterateSeq,
     MapGlb,
+    MapHost,
     MapLcl,
     MapSeq,
     MapSeqAhead,
@@ -63,6 +64,20 @@ def map_seq_ahead(f: Callee) -> Section:
     [1, 2, 3]
     """
     return mapping(MapSeqAhead, f)
+
+
+@word(MapHost)
+def map_host(f: Callee) -> Section:
+    """Runs `lp.map` as a loop of the host, which launches the function's kernels for each element.
+
+    Each iteration reuses the buffers of the values that the function stores with `lp.to_global`.
+
+    >>> squared = lp.map_glb(0, lambda x: x * x) >> lp.to_global
+    >>> bands = lp.iota(4) >> lp.split(2)
+    >>> lp.evaluate(bands >> lp.map_host(squared >> lp.map_glb(0, lambda x: x + 1))).tolist()
+    [[1, 2], [5, 10]]
+    """
+    return mapping(MapHost, f)
 
 
 @word(MapGlb)

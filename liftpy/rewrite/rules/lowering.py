@@ -16,6 +16,7 @@ from liftpy.primitives import (
     Iterate,
     IterateSeq,
     MapGlb,
+    MapHost,
     MapLcl,
     MapSeq,
     MapSeqAhead,
@@ -45,6 +46,9 @@ step = function(f, a=U, x=T)
 
 MAP_TO_SEQ = Rule(
     "map_to_seq", "lowering", fmap(f, xs), call(MapSeq(apply_f), xs), proof="definition"
+)
+MAP_TO_HOST = Rule(
+    "map_to_host", "lowering", fmap(f, xs), call(MapHost(apply_f), xs), proof="definition"
 )
 MAP_TO_GLB, MAP_TO_WRG, MAP_TO_LCL = (
     tuple(
@@ -137,6 +141,7 @@ SLIDE_TO_SEQ = Rule(
 
 RULES = (
     MAP_TO_SEQ,
+    MAP_TO_HOST,
     *MAP_TO_GLB,
     *MAP_TO_WRG,
     *MAP_TO_LCL,

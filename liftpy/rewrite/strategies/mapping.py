@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from liftpy.ir.expr import Expr
 from liftpy.primitives.levels import Level, misplaced
 from liftpy.primitives.lowered import DIMENSIONS, MapGlb, MapLcl, MapWrg
-from liftpy.rewrite.strategies.lower import INNER, sequential
+from liftpy.rewrite.strategies.lower import over_ids, sequential
 from liftpy.rewrite.strategies.shapes import MapNest, nests, paths_of, result_maps
 from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, rule, seq
 
@@ -26,7 +26,7 @@ from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity
 Mapping = tuple[Level | None, ...]
 SHORT = {MapGlb: "glb", MapWrg: "wrg", MapLcl: "lcl"}
 SEQUENTIAL, NO_MAPS = "seq", "none"
-INSIDE = {"loops": "seq", "items": "lcl"}
+INSIDE = {"loops": "seq", "items": "lcl", "ids": "glb"}
 
 
 def wanted() -> Iterator[frozenset[Level]]:
@@ -97,11 +97,11 @@ def mapped(word: str, inside: Strategy = identity) -> Strategy:
     """Assign the levels of a mapping to the maps that make the result; all else becomes loops.
 
     `word` is a result of `show_mapping`. Inside a group, `items` assigns work-items to the
-    outermost map, and `loops` assigns no level. `inside` is applied first: it lowers part of what
-    each work-item runs.
+    outermost map, and `loops` assigns no level; `ids` assigns global ids to the outermost maps.
+    `inside` is applied first: it lowers part of what each work-item runs.
     """
     if word in INSIDE:
-        return seq(inside, INNER[INSIDE[word]], sequential())
+        return seq(inside, over_ids(INSIDE[word]), sequential())
     mapping = read_mapping(word)
 
     def run(expr: Expr) -> Result:

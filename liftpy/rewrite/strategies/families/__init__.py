@@ -19,7 +19,7 @@ from liftpy.primitives.dialects import LoweredProgram
 from liftpy.primitives.lowered import TEXEL
 from liftpy.rewrite.skeleton import FAMILY, Lowered, Parameter, Skeleton
 from liftpy.rewrite.strategies.by_index import reads_at_data
-from liftpy.rewrite.strategies.families.blocked import BLOCKED
+from liftpy.rewrite.strategies.families.blocked import BANDED, BLOCKED, HOLDING
 from liftpy.rewrite.strategies.families.broadcast import BROADCAST
 from liftpy.rewrite.strategies.families.chunked import CHUNKED
 from liftpy.rewrite.strategies.families.cooperative import COOPERATIVE
@@ -80,6 +80,7 @@ FAMILIES: dict[str, Family] = {
         STAGED,
         SMALL,
         BLOCKED,
+        BANDED,
         COOPERATIVE,
         SLICED,
         PLANES,
@@ -108,7 +109,7 @@ CHOICES = {
     "passes": "whether the two folds of a row take one pass or two",
     "inside": "the number of maps around blocks or passes",
     "hold": "the memory that holds the values or windows of a block",
-    "items": "whether one work-item or many compute a block",
+    "items": "whether one work-item, many or all compute a block; all: by a kernel for each value",
     "form": "the family that computes a value of a block",
     "strided": "whether a work-item folds elements at a stride, not adjacent ones",
     "stage": "what is copied to local memory",
@@ -201,7 +202,7 @@ def start_of(family: str) -> Strategy:
     It exposes the maps that make results, inlines lets of layouts, and makes kernels for values
     that are read again and again.
     """
-    return _HOLDING if family == BLOCKED.name else _START
+    return _HOLDING if family in HOLDING else _START
 
 
 def shape_of(family: str, program: Program) -> Program:

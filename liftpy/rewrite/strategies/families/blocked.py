@@ -1,12 +1,17 @@
-"""`blocked`: values held while a block of their reader's result is computed."""
+"""`blocked` and `banded`: values held while a block of their reader's result is computed.
+
+A work-item or a group holds the values of a block in `blocked`. In `banded`, a block is a band of
+the result: all work-items compute it by several kernels, which the host launches for one band after
+the other. The values of a band are in global memory, and those of the next one take their place.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from liftpy.ir.expr import Expr
@@ -21,7 +26,15 @@ from liftpy.rewrite.strategies.block import block_of, store_padding
 from liftpy.rewrite.strategies.blocked import into_blocks, outer_maps, parts
 from liftpy.rewrite.strategies.families.common import least_width, paddings, stored_so, stores
 from liftpy.rewrite.strategies.families.direct import DIRECT
-from liftpy.rewrite.strategies.families.form import OF_GROUP, OF_ONE, Choices, Family, Form, product
+from liftpy.rewrite.strategies.families.form import (
+    OF_ALL,
+    OF_GROUP,
+    OF_ONE,
+    Choices,
+    Family,
+    Form,
+    product,
+)
 from liftpy.rewrite.strategies.families.plain import PLAIN
 from liftpy.rewrite.strategies.families.rows import ROWS
 from liftpy.rewrite.strategies.families.small import SMALL
@@ -48,6 +61,12 @@ LEVELS = {"local": "wrg", "private": "glb", "global": "wrg"}
 """For each memory that may hold values, the level of blocks: groups, or single work-items."""
 ITEMS = {"local": ("one", "many"), "private": ("one",), "global": ("one",)}
 """For each memory, how many work-items may make a block."""
+BANDS = {"global": ("all",)}
+"""`ITEMS` of `banded`."""
+WORDS = {"one": OF_ONE, "many": OF_GROUP, "all": OF_ALL}
+"""The common choices of the values of a block, by the work-items that make it."""
+MOST_BANDS = 64
+"""The most bands of a result: each takes a launch of every kernel."""
 ROW = {"local": "local", "private": "private", "global": "local"}
 """For each memory of a block, where a work-item may hold a row that it needs for an element."""
 MOST = {"local": 2**20, "private": 2**11, "global": 2**24}
@@ -94,7 +113,7 @@ class BlockValue:
         mine = {n.removeprefix(before): w for n, w in choices.items() if n.startswith(before)}
         form = dict(self.forms)[mine.pop(FORM)]
         mine.pop(COLUMNS, None)
-        return form, (OF_GROUP if choices["items"] == "many" else OF_ONE) | mine
+        return form, WORDS[choices["items"]] | mine
 
     def parameters(self, choices: dict[str, str], around: str) -> Iterator[Parameter]:
         """The open sizes, with a prefix for their names."""
@@ -144,6 +163,12 @@ class Depth:
     memories: tuple[str, ...]
 
     @property
+    def band(self) -> Parameter:
+        """The size of a block that is a band: there are 2 bands or more, `MOST_BANDS` at most."""
+        length = self.block.high or 1
+        return replace(self.block, low=-(-length // MOST_BANDS), high=max(1, length // 2))
+
+    @property
     def straight(self) -> bool:
         """Whether straight-line code makes a value.
 
@@ -186,16 +211,19 @@ class Depth:
     @cached_property
     def each(self) -> dict[str, list[list[Choices]]]:
         """For each memory that may hold a row, the choices of each part."""
-        memories = {rows_in(hold, items) for hold in self.memories for items in ITEMS[hold]}
-        return {m: [[*part.choices(m)] for part in self.parts] for m in sorted(memories)}
+        return {m: [[*part.choices(m)] for part in self.parts] for m in ("local", "private")}
 
 
 @dataclass(frozen=True)
 class Blocked:
-    """Values read in succession, each by the map that makes the next."""
+    """Values read in succession, each by the map that makes the next.
+
+    `items` has the memories that may hold them, each with the work-items that may make a block.
+    """
 
     program: Program
     depths: tuple[Depth, ...]
+    items: Mapping[str, tuple[str, ...]]
 
     @cached_property
     def at(self) -> dict[str, Depth]:
@@ -209,7 +237,8 @@ class Blocked:
             around = {"pad": pads[:: len(pads) - 1 or 1] if form.straight else pads}
             around |= stores(self.program)
             for hold in form.memories:
-                for items in ITEMS[hold][-1:] if form.straight else ITEMS[hold]:
+                offered = self.items.get(hold, ())
+                for items in offered[-1:] if form.straight else offered:
                     outside = product(inside=(word,), hold=(hold,), items=(items,), **around)
                     own = rows_in(hold, items)
                     inside = form.inside(own)
@@ -232,6 +261,8 @@ class Blocked:
             replace(p, low=max(p.low, least.get(p.name, p.low)))
             for p in result.parameters(choices, around[result.name])
         )
+        if choices["items"] == "all":
+            return (form.band, *common(sizes))
         turns = [form.turns] if choices["hold"] == "global" else []
         return (form.block, *turns, *common(sizes))
 
@@ -239,10 +270,13 @@ class Blocked:
         """`into_blocks`, with each value of a block lowered by its form, and held in memory.
 
         In global memory a work-item computes one block after another (`in_turn`), so that fewer
-        buffers than blocks are needed.
+        buffers than blocks are needed; of bands, the host does so.
         """
         form, hold = self.at[choices["inside"]], choices["hold"]
         around = form.around(choices)
+        over = over_blocks(LEVELS[hold], form.depth + 1)
+        if choices["items"] == "all":
+            over = over_bands
         turns = in_turn(sizes[TURNS].nat, form.depth + 1) if TURNS in sizes else identity
         return seq(
             lambda _: form.blocks,
@@ -253,7 +287,7 @@ class Blocked:
             ),
             *(at_path(part.path, rule(f"to_{hold}")) for part in form.parts[:-1]),
             turns,
-            over_blocks(LEVELS[hold], form.depth + 1),
+            over,
             sequential(),
             store_padding(choices["pad"]),
             stored_so(choices),
@@ -262,7 +296,7 @@ class Blocked:
 
 def rows_in(hold: str, items: str) -> str:
     """Where a work-item may hold a row that it needs for an element of a block."""
-    return "private" if items == "many" else ROW[hold]
+    return ROW[hold] if items == "one" else "private"
 
 
 def common(sizes: Iterable[Parameter]) -> Iterator[Parameter]:
@@ -288,6 +322,12 @@ def in_turn(size: NatLike, count: int) -> Strategy:
         return at_path(path, rule("split_join", m=size))(expr)
 
     return run
+
+
+def over_bands(expr: Expr) -> Result:
+    """Leave the map around the values of a band to the host."""
+    (path,) = outer_maps(expr, 1)
+    return at_path(path, rule("map_to_host"))(expr)
 
 
 def over_blocks(level: str, count: int) -> Strategy:
@@ -354,13 +394,36 @@ def part_of(program: Program, expr: Expr, name: str, path: Path) -> BlockValue:
     return BlockValue(name, path, value, forms, None if constant else rows)
 
 
+@lru_cache(maxsize=64)
+def depths_of(program: Program) -> tuple[tuple[Depth, ...], str]:
+    """The forms in blocks, by the number of maps around them; if there is none, why."""
+    if next(lets(program.body.body), None) is None:
+        return (), "no value is held"
+    made = [depth_of(program, depth) for depth in range(len(DIMENSIONS) - 1)]
+    return tuple(form for form in made if not isinstance(form, str)), str(made[0])
+
+
 def match(program: Program) -> Blocked | str:
     """The values, if each is read by the map that makes the next."""
-    if next(lets(program.body.body), None) is None:
-        return "no value is held"
-    made = [depth_of(program, depth) for depth in range(len(DIMENSIONS) - 1)]
-    found = tuple(form for form in made if not isinstance(form, str))
-    return Blocked(program, found) if found else str(made[0])
+    found, why = depths_of(program)
+    return Blocked(program, found, ITEMS) if found else why
+
+
+def match_bands(program: Program) -> Blocked | str:
+    """The values, if each is read by the map that makes the next, and the last makes the result."""
+    found, why = depths_of(program)
+    outermost = tuple(form for form in found if form.depth == 0 and (form.block.high or 0) > 1)
+    if found and not outermost:
+        why = "the outermost map makes a single element, or does not read the values in blocks"
+    return Blocked(program, outermost, BANDS) if outermost else why
 
 
 BLOCKED = Family("blocked", "values held while a block of their reader's result is computed", match)
+BANDED = Family(
+    "banded",
+    "values stored for one band of the result after the other",
+    match_bands,
+    for_gpus=True,  # on a CPU, `blocked` holds the values of a block in a cache
+)
+HOLDING = frozenset({BLOCKED.name, BANDED.name})
+"""The families of stages that hold values."""

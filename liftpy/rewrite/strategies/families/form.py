@@ -15,6 +15,8 @@ OF_ONE = {"pad": "fused", "level": "seq", "map": "loops"}
 """The choices common to all forms if one work-item makes a whole stage."""
 OF_GROUP = {"pad": "fused", "level": "lcl", "map": "items"}
 """The choices common to all forms if the work-items of a group share the outermost map."""
+OF_ALL = {"pad": "fused", "level": "glb", "map": "ids"}
+"""The choices common to all forms if all work-items make a whole stage, in a kernel of its own."""
 
 
 class Form(Protocol):
@@ -28,7 +30,7 @@ class Form(Protocol):
         ...
 
     def inside(self, memory: str, /) -> Iterator[Choices]:
-        """The choices, in addition to `OF_ONE` or `OF_GROUP`, for a stage made within a group.
+        """The choices, beside `OF_ONE`, `OF_GROUP` or `OF_ALL`, for a stage made within a group.
 
         None if a group cannot make the stage. `memory` is where it may hold named values, `local`
         or `private`.
@@ -50,26 +52,29 @@ class Family:
 
     `match` returns the form of a stage, or why the family does not apply to it. A family
     `for_groups` gains by local memory that is faster than caches. A CPU has none and pays for each
-    barrier, so its space contains such a family only if the user names it. A family `if_named` is
-    in no device's space unless the user names it: its forms refine those of another family, and
-    would take draws from it. A family with `instructions` gains by the instructions of these OpenCL
-    extensions, and is in the space of a GPU that has one of them. The space of a CPU contains it
-    only if the user names it: a runtime may have the extension without a processor that has such
-    instructions. A family with `vectors` loads them from its arrays: on a device with images, it
-    has the choice to read these through images (`strategies/images.py`).
+    barrier, so its space contains such a family only if the user names it. The same holds for a
+    family `for_gpus`, whose forms take more time or memory on a CPU than those of another family. A
+    family `if_named` is in no device's space unless the user names it: its forms refine those of
+    another family, and would take draws from it. A family with `instructions` gains by the
+    instructions of these OpenCL extensions, and is in the space of a GPU that has one of them. The
+    space of a CPU contains it only if the user names it: a runtime may have the extension without a
+    processor that has such instructions. A family with `vectors` loads them from its arrays: on a
+    device with images, it has the choice to read these through images (`strategies/images.py`).
     """
 
     name: str
     summary: str
     match: Callable[[Program], Form | str]
     for_groups: bool = False
+    for_gpus: bool = False
     if_named: bool = False
     instructions: tuple[str, ...] = ()
     vectors: bool = False
 
     def suits(self, kind: str, extensions: Collection[str]) -> bool:
         """Whether an unnamed family is in the space of a device of this kind, such as CPU."""
-        if self.if_named or (kind == "CPU" and (self.for_groups or self.instructions)):
+        needs_gpu = self.for_groups or self.for_gpus or self.instructions
+        if self.if_named or (kind == "CPU" and needs_gpu):
             return False
         return not self.instructions or any(e in extensions for e in self.instructions)
 
