@@ -17,7 +17,7 @@ from liftpy.ir.program import Program
 from liftpy.language.entry import entry
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.devices import find_device
-from liftpy.opencl.kernel import MemoryFigures
+from liftpy.opencl.kernel import MemoryFigures, by_kernel
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.skeleton import FAMILY, skeleton_of
@@ -84,11 +84,13 @@ class Kernel:
         return self._loaded.run({n: a for n, a in by_name.items() if n not in constants})
 
     def profile(self, *arrays: Any, repeats: int = 7, warmup: int = 2) -> dict[str, int]:
-        """Nanoseconds of each run-phase kernel, from device events: medians of repeated runs."""
+        """Nanoseconds of each run-phase kernel, from device events: medians of repeated runs.
+
+        The time of a kernel is that of all its launches in a run.
+        """
         self(*arrays)
         times = np.median(np.array(self._loaded.profile(repeats, warmup)), axis=0)
-        run = [launch.function for launch in self.module.launches if launch.phase == "run"]
-        return {name: int(t) for name, t in zip(run, times, strict=True)}
+        return by_kernel(self.module, map(int, times))
 
     def close(self) -> None:
         """Release the device memory; the kernel cannot be called afterwards."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Annotated
 
 import typer
@@ -129,10 +130,13 @@ def show_traffic(choice: Choice) -> None:
     for name in ("kernel", "array", *levels, "written"):
         table.add_column(name, overflow="fold")
     line = choice.hardware.sector
-    for kernel in choice.best.modelled.kernels:
+    launches = Counter(kernel.name for kernel in choice.best.modelled.kernels)
+    for kernel in {kernel.name: kernel for kernel in choice.best.modelled.kernels}.values():
+        times = launches[kernel.name]
+        name = kernel.name if times == 1 else f"{kernel.name} ({times} launches)"
         for array, traffic in kernel.arrays.items():
             counts = (*traffic.served, traffic.stored)
-            table.add_row(kernel.name, array, *(in_bytes(count * line) for count in counts))
+            table.add_row(name, array, *(in_bytes(times * count * line) for count in counts))
     total = choice.best.modelled.bytes
     table.add_row("all", "", *(in_bytes(total[name]) for name in (*levels, "written")))
     show(table)

@@ -79,8 +79,10 @@ class Length(Blocks):
         """The number of statements of the kernel."""
         self.begin()
         env: Env = {p: self.memory(p.type, "load", p.name) for p in reads}
-        dest = self.memory(writes.type, "global", writes.name)
-        self.generate(self.kernel, {**env, writes: dest}, dest)
+        dest = own = self.memory(writes.type, "global", writes.name)
+        if self.kernel.type != writes.type:  # each iteration of the host fills it again
+            dest = self.memory(self.kernel.type, "global", writes.name)
+        self.generate(self.kernel, {**env, writes: own}, dest)
         return self.frame.total()
 
     # --- values ---
@@ -433,16 +435,15 @@ def is_private(dest: Value) -> bool:
 
 def length(kernel: Kernel) -> Nat:
     """An upper bound on the statements of a kernel, before loops get versions without guards."""
-    return _length(kernel.of_all, kernel.reads, kernel.writes.name)
+    return _length(kernel.of_all, kernel.reads, kernel.writes)
 
 
 def serial_length(kernel: Kernel) -> Nat | None:
     """An upper bound on `length`, the same for kernels that differ only in levels or `byClasses`.
 
-    It is the length of a kernel in which one work-item runs every map as a loop. Such a kernel is
-    at least as long: a loop takes one statement more than a map over ids, and its body is the same.
-    None where this does not hold: if a work-item has its own elements of an accumulator, if
-    subgroups fold, or if a map over ids has a single element, because the loop would be left out.
+    It is the length of a kernel in which one work-item runs every map as a loop, which takes one
+    statement more than a map over ids. None if that kernel may be shorter: a work-item has its own
+    elements of an accumulator, subgroups fold, or a map over ids has one element and so no loop.
     """
     asked = kernel.demand
     levels = (asked.glb, asked.wrg, asked.lcl)
@@ -450,7 +451,7 @@ def serial_length(kernel: Kernel) -> Nat | None:
         return None
     if any(ONE in extents for level in levels for extents in level.values()):
         return None
-    return _length(serial(kernel.of_all), kernel.reads, kernel.writes.name)
+    return _length(serial(kernel.of_all), kernel.reads, kernel.writes)
 
 
 @by_identity(1 << 14)
@@ -471,16 +472,16 @@ def serial(expr: Expr) -> Expr:
 
 
 @lru_cache(maxsize=1 << 12)
-def _length(body: Expr, reads: tuple[Param, ...], writes: str) -> Nat:
+def _length(body: Expr, reads: tuple[Param, ...], writes: Param) -> Nat:
     """`length`, cached: skeletons of a program share many kernels, and devices share all.
 
     A loop that reads an array of one register may be unrolled or not: the bound is the larger one.
     """
-    found, out = Length(body), Param(writes, body.type)
-    every = _counted(found, reads, out)
+    found = Length(body)
+    every = _counted(found, reads, writes)
     if not found.has_one_cell:
         return every
-    return greatest(every, _counted(Length(body, one_cell_at_no_index=True), reads, out))
+    return greatest(every, _counted(Length(body, one_cell_at_no_index=True), reads, writes))
 
 
 def _counted(found: Length, reads: tuple[Param, ...], writes: Param) -> Nat:

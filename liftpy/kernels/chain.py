@@ -19,7 +19,7 @@ from liftpy.ir.function import Lambda
 from liftpy.ir.nat import ONE, ZERO, Nat
 from liftpy.ir.types import Type, size_bytes
 from liftpy.ir.walk import bound_names
-from liftpy.kernels.cutting import Cutter, HostLoop, host_loop_of, unstored
+from liftpy.kernels.cutting import Cutter, HostLoop, host_loop_of, is_not_stored, unstored
 from liftpy.kernels.images import images_of
 from liftpy.kernels.launch import Demand, demand
 from liftpy.primitives.dialects import LoweredProgram
@@ -226,10 +226,11 @@ def chain(
     for number, (out, body) in enumerate(ordered):
         loop = cutter.loops.get(out) or host_loop_of(body)
         reads = tuple(sorted(_read(body, loop) - {out}, key=lambda p: p.name))
-        asked = demand(body)
+        whole = loop.over(body) if loop is not None and out in cutter.loops else body
+        asked = demand(whole)
         scratch = tuple((e, cutter.for_each(e.type, asked.items)) for e in asked.scratch)
         name = f"k{number}_{out.name}"
-        images = images_of(body, frozenset(reads))
+        images = images_of(whole, frozenset(reads))
         view = output_view if out in results else None
         kernels.append(
             Kernel(name, body, reads, out, phases[stored(out)], asked, scratch, images, view, loop)
@@ -257,6 +258,8 @@ def _by_loops(
         if loop is not None:
             yield from waiting.pop(loop.name, ())
         yield out, body
+    if waiting:  # no kernel stores the result of a loop
+        raise is_not_stored()
 
 
 def chain_of_skeleton(program: LoweredProgram, result: str = "") -> Chain:

@@ -75,7 +75,7 @@ class HostLoop:
 
 
 MOST_STEPS = 1000
-"""The most kernels into which an iteration may be expanded."""
+"""The most kernels into which an iteration may be expanded, and the most iterations of the host."""
 
 
 def is_iteration(expr: Expr) -> bool:
@@ -162,10 +162,15 @@ def loop_call(body: Expr) -> FunCall | None:
         case FunCall(Primitive() as fun, (arg,)) if is_layout(fun) and writable(fun, (arg,)):
             return loop_call(arg)
         case _:
-            raise TypeRefused(
-                f"{MapHost.name} must be outside all other maps that compute, and a kernel that "
-                "computes more than layouts cannot read its result: store it with toGlobal first"
-            )
+            raise is_not_stored()
+
+
+def is_not_stored() -> TypeRefused:
+    """The error for a `mapHost` whose result is read in the kernel that computes it."""
+    return TypeRefused(
+        f"{MapHost.name} must be outside all other maps that compute, and a kernel that computes "
+        "more than layouts cannot read its result: store it with toGlobal first"
+    )
 
 
 def host_loop_of(body: Expr) -> HostLoop | None:
@@ -188,6 +193,8 @@ class Cutter:
         self.partial: set[Param] = set()
         self.loops: dict[Param, HostLoop] = {}
         """The loop of each buffer that every iteration of a `mapHost` fills again."""
+        self.elements: set[str] = set()
+        """The names of the elements of loops whose functions are over buffers already."""
 
     def fresh(self, stem: str) -> str:
         """An unused buffer name."""
@@ -252,6 +259,12 @@ class Cutter:
         if not isinstance(expr, FunCall) or not isinstance(expr.fun, ReduceInPlace):
             return [(out, self.one_kernel(unstored(expr), out))]
         check_in_place(expr.fun)
+        if has_call(expr.fun.f.body, MapHost):
+            raise TypeRefused(
+                f"a pass of {ReduceInPlace.name} cannot be a loop of the host: an iteration would "
+                f"read elements of the accumulator that those before it have updated\n"
+                f"  leave out {MapHost.name}, or use iterateSeq, which stores each step"
+            )
         acc, xs = map(self.cut, expr.args)
         found: list[tuple[Param, Expr]] = []
         for k in range(number_of_passes(xs.type)):
@@ -328,7 +341,11 @@ class Cutter:
         values = dict(zip(expr.fun.params, named, strict=True))
         self.lets |= {p: v for p, v in values.items() if isinstance(v, Param)}
         # A computed value stays bound, and is computed once, unless another kernel reads it.
-        kept = {p: v for p, v in values.items() if computes(v) and not is_stored(p, expr.fun)}
+        kept = {
+            p: v
+            for p, v in values.items()
+            if computes(v) and not is_stored(p, expr.fun) and not has_call(v, MapHost)
+        }
         others: dict[Param, Expr] = {p: v for p, v in values.items() if p not in kept}
         inner = substitute_lambda(Lambda(tuple(kept), expr.fun.body), others)
         body = rest(inner.body)
@@ -340,6 +357,8 @@ class Cutter:
         The kernels of values that do not depend on the element come before the loop.
         """
         (own,) = fun.f.params
+        if own.name in self.elements:
+            return call(fun, xs)
         if has_call(fun.f.body, MapHost):
             raise TypeRefused(
                 f"{MapHost.name} is inside another {MapHost.name}: join the two maps into one, or "
@@ -347,6 +366,13 @@ class Cutter:
             )
         source = self.cut(xs)
         loop = HostLoop(Param(self.fresh(own.name), own.type), source)
+        self.elements.add(loop.name)
+        most = loop.length.constant
+        if most is not None and most > MOST_STEPS:
+            raise TypeRefused(
+                f"{MapHost.name} over {most} elements launches its kernels as often: give it an "
+                f"array of at most {MOST_STEPS}, of larger parts"
+            )
         before, lets = len(self.cuts), dict(self.lets)
         body = self.each_iteration(substitute(fun.f.body, {own: loop.element}))
         self.lets = lets  # those inside hold the value of one iteration

@@ -7,7 +7,7 @@ OpenCL driver.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -17,6 +17,15 @@ Phase = Literal["prepare", "run"]
 WRITTEN: frozenset[Role] = frozenset({"temporary", "output"})
 #: The name of a buffer, or the names for a tuple's components.
 Names: TypeAlias = "str | tuple[Names, ...]"
+
+
+def by_kernel(module: Module, times: Iterable[int]) -> dict[str, int]:
+    """The time of each kernel of the run phase, of which `times` has one for each launch."""
+    found: dict[str, int] = {}
+    launches = (launch for launch in module.launches if launch.phase == "run")
+    for launch, time in zip(launches, times, strict=True):
+        found[launch.function] = found.get(launch.function, 0) + time
+    return found
 
 
 def flat(names: Names) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from liftpy.primitives import (
     Iterate,
     Layout,
     Map,
+    MapHost,
     Reduce,
     ReduceByIndex,
     Scan,
@@ -91,6 +92,10 @@ def works(expr: Expr) -> bool:
 
 def lowered_forms(fun: Algorithmic) -> str:
     """The names of the lowered forms of a primitive, which share its base class, as text."""
-    kin = (k for k in PRIMITIVES.values() if issubclass(k, type(fun).__bases__))
+    kin = (
+        k
+        for k in PRIMITIVES.values()
+        if issubclass(k, type(fun).__bases__) and k is not MapHost  # it is for kernels
+    )
     *others, last = (k.name for k in kin if not isinstance(fun, k))
     return f"{', '.join(others)} or {last}" if others else last

@@ -12,6 +12,7 @@ from __future__ import annotations
 from liftpy.constraints.device import Device
 from liftpy.constraints.hardware import Hardware
 from liftpy.ir.types import size_bytes
+from liftpy.kernels.chain import launch_order
 from liftpy.loops.lower import LoopKernel
 from liftpy.opencl.generate import buffer_names
 from liftpy.pipeline import chain_of, collection_paused, counted_loops_of
@@ -38,11 +39,9 @@ def modelled(lowered: LoweredProgram, device: Device, hardware: Hardware) -> Mod
         cut = chain_of(lowered)
         codes = counted_loops_of(cut.run, buffer_names(cut))
         model = kernel_of if device.type == "CPU" else kernel_on_gpu
-        found: list[ModelledKernel] = []
-        for code in codes:
-            launch = model(with_subgroups_of(code, hardware.subgroup), device, hardware)
-            found += [launch] * int(code.kernel.repeats)
-        return Modelled(tuple(found), hardware)
+        sized = (with_subgroups_of(code, hardware.subgroup) for code in codes)
+        made = [model(code, device, hardware) for code in sized]
+        return Modelled(tuple(made[number] for number, _ in launch_order(cut.run)), hardware)
 
 
 def kernel_of(code: LoopKernel, device: Device, hardware: Hardware) -> ModelledKernel:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from liftpy.constraints.device import Device
+from liftpy.constraints.length import length
 from liftpy.errors import TypeRefused
 from liftpy.language.text.program import parse
-from liftpy.opencl.kernel import Module
+from liftpy.opencl.kernel import Module, by_kernel
 from liftpy.pipeline import Compilation, compile_program
 from liftpy.semantics.evaluate import evaluate
 from tests.candidates import result
@@ -106,10 +107,63 @@ PROGRAMS = {
     "a single band": f"""
         def p(xs: [6][5]f32) =
           xs |> split(6) |> mapHost(band => let t = band |> {SQUARED} in t |> {FOLDED})""",
+    "a fold in place in each iteration": """
+        def p(xs: [4][3][5]f32) =
+          xs |> mapHost(x => x |> reduceInPlace((acc, r) =>
+            zip(acc, r) |> mapGlb(0, p => p.0 * 0.5 - p.1), 0.0 |> repeat(5)))""",
+    "a loop that a let names": f"""
+        def p(xs: [6][5]f32) =
+          let u = xs |> split(2) |> mapHost(band =>
+            let t = band |> {SQUARED} in t |> mapGlb(0, mapSeq(x => x * 0.25))) in
+          u |> toGlobal |> join |> {FOLDED}""",
+    "a named result": f"""
+        def p(xs: [6][5]f32) =
+          let u = xs |> split(2) |> mapHost(band =>
+            let t = band |> {SQUARED} in t |> {FOLDED}) in u |> join""",
+    "loops that iterate": f"""
+        def p(xs: [6][5]f32) =
+          xs |> iterateSeq(2, b => b |> split(3) |> mapHost(band =>
+            let t = band |> {SQUARED} in
+            t |> mapGlb(0, mapSeq(x => x * 0.25))) |> join)""",
     "no value": "def p(xs: [6][5]f32) = xs |> mapHost(mapGlb(0, x => x * 2))",
 }
 
 REFUSED = {
+    "atomic updates in each iteration": (
+        (
+            "generate(12, (i: i32) => (i % 3, i)) |> split(4) |> mapHost(b => "
+            "b |> mapGlb(0, p => p) |> reduceByIndexAtomic(addInt, 0i32 |> repeat(3)))"
+        ),
+        "reduceByIndexAtomic must be outside the functions of all maps",
+    ),
+    "a pass of a fold in place": (
+        (
+            "xss |> reduceInPlace((acc, x) => zip(acc, x) |> split(2) |> mapHost(c => "
+            "let t = c |> mapGlb(0, p => zip(p.0, p.1) |> mapSeq(q => q.0 - q.1)) |> toGlobal in "
+            "t |> mapGlb(0, mapSeq(x => x * 2))) |> join, 0.0 |> repeat(5) |> repeat(4))"
+        ),
+        "a pass of reduceInPlace cannot be a loop of the host",
+    ),
+    "read by another loop": (
+        (
+            "xss |> mapHost(b => let t = b |> mapGlb(0, mapSeq(x => x * x)) |> toGlobal in "
+            "t |> mapGlb(0, mapSeq(x => x + 1))) |> mapHost(c => let t = c "
+            "|> mapGlb(0, mapSeq(x => x * x)) |> toGlobal in t |> mapGlb(0, mapSeq(x => x + 1)))"
+        ),
+        "store it with toGlobal first",
+    ),
+    "too many iterations": (
+        "generate(1001, (i: i32) => f32(i)) |> split(1) |> mapHost(mapGlb(0, x => x * 2))",
+        "mapHost over 1001 elements",
+    ),
+    "an array in local memory": (
+        (
+            "xss |> mapSeq(mapSeq(mapSeq(x => x * 2))) |> toLocal |> mapHost(b => "
+            "let t = b |> mapGlb(0, mapSeq(x => x * x)) |> toGlobal in "
+            "t |> mapGlb(0, mapSeq(x => x)))"
+        ),
+        "toLocal must be inside a mapWrg",
+    ),
     "inside another loop of the host": (
         "xss |> mapHost(mapHost(mapGlb(0, x => x * 2)))",
         "mapHost is inside another mapHost: join the two maps into one, or run the inner one",
@@ -241,9 +295,30 @@ def test_a_manifest_has_the_iterations() -> None:
     assert all("iteration" not in launch for launch in older["launches"])
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_length_of_kernels_has_a_bound(name: str) -> None:
+    for kernel in compiled(name).chain.kernels:
+        assert int(length(kernel)) >= 1
+
+
+def test_a_kernel_reads_the_array_of_a_loop_through_an_image() -> None:
+    text = f"""
+        def p(xs: [8][4]f32) =
+          xs |> asImage |> split(2) |> mapHost(b =>
+            let t = b |> {SQUARED} in zip(t, b) |> mapGlb(0, (x, y) =>
+              zip(x, y) |> reduceSeq((a, p) => a - p.0 * p.1, 0)))"""
+    module = compile_program(lowered(text)).module
+    assert {x.images for x in module.launches} == {("xs",)}
+
+
+def test_the_time_of_a_kernel_is_that_of_all_its_launches() -> None:
+    module = compiled("a value of each band").module
+    assert by_kernel(module, range(8)) == {"k0_t1": 12, "k1_output": 16}
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_misplaced_loop_is_refused(name: str) -> None:
     body, why = REFUSED[name]
-    with pytest.raises(TypeRefused, match=r"mapHost") as refused:
+    with pytest.raises(TypeRefused) as refused:
         compile_program(lowered(f"def p(xss: [3][4][5]f32) = {body}"))
     assert why in str(refused.value)

@@ -426,6 +426,13 @@ LOWERED = {
     "fold_by_subgroups_stored_by_all_items": "xss |> mapWrg(0, r => r "
     "|> mapLcl(0, x => x) |> reduceSubgroups(add, 1))",
     "host_loop_inside_another": "xss |> split(1) |> mapHost(mapHost(mapGlb(0, x => x * 2)))",
+    "host_loop_in_a_pass": "xss |> reduceInPlace((a, r) => zip(a, r) |> split(2) "
+    "|> mapHost(mapGlb(0, (s, x) => s + x)) |> join, 0 |> repeat(4))",
+    "host_loop_of_many_iterations": "generate(1001, (i: i32) => i) |> split(1) "
+    "|> mapHost(mapGlb(0, x => x * 2i32))",
+    "host_loop_read_by_another": "xss |> mapHost(b => b |> mapGlb(0, x => x * x) |> toGlobal "
+    "|> mapGlb(0, x => x + 1)) |> split(1) |> mapHost(c => c |> join |> mapGlb(0, x => x * x) "
+    "|> toGlobal |> mapGlb(0, x => x + 1))",
     "host_loop_inside_a_map": "xss |> mapGlb(0, r => r |> mapHost(x => x * 2))",
     "subgroup_of_small_integers": "ys |> mapGlb(0, y => i16(y)) |> toGlobal |> split(4) "
     "|> mapWrg(0, r => let s = (r |> toSubgroup) in xss |> mapLcl(0, x => s |> reduceSeq(add, 0)))",

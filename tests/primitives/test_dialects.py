@@ -18,7 +18,7 @@ from tests.lowered import lowered
 OPEN = {
     "a map that computes": (
         "map(x => x + 1)",
-        "mapSeq, mapSeqUnroll, mapSeqAhead, mapGlb, mapWrg, mapLcl or mapHost",
+        "mapSeq, mapSeqUnroll, mapSeqAhead, mapGlb, mapWrg or mapLcl",
     ),
     "a map that is read": (
         "map(x => x * x) |> mapSeq(x => x)",

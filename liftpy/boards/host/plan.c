@@ -209,7 +209,7 @@ struct plan *read_plan(const char *folder)
         char *key = word(&line, "word");
         if (line.number == 1) {
             if (strcmp(key, "liftpy-plan") || number(&line, "version") - 1 > 5)
-                give_up("%s is not a plan of this version of board, which reads 1 to 5", path);
+                give_up("%s is not a plan of this version of board, which reads 1 to 6", path);
         } else if (!strcmp(key, "candidate") && !within) {
             within = begin_candidate(plan, &line);
         } else if (!strcmp(key, "reference") && !within) {

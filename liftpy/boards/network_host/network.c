@@ -201,7 +201,7 @@ struct network *read_network(const char *folder)
         char *key = word(&line, "word");
         if (line.number == 1) {
             if (strcmp(key, "liftpy-network") || number(&line, "version") != 3)
-                give_up("%s is not a plan of this version of network, which reads 2", path);
+                give_up("%s is not a plan of this version of network, which reads 3", path);
         } else if (!strcmp(key, "end")) {
             ended = 1;
         } else {

@@ -13,7 +13,7 @@ from liftpy.explore.measure.reference import Reference
 from liftpy.explore.measure.samples import departs, sample, undisturbed
 from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.clock import Clock
-from liftpy.opencl.kernel import Module
+from liftpy.opencl.kernel import Module, by_kernel
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
 
@@ -26,7 +26,7 @@ Rows = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class TimedRun:
-    """A result and its times; `kernels_ns` has the median of each launch, in order.
+    """A result and its times; `kernels_ns` has that of each kernel.
 
     The result is an array or a tuple of arrays. `departure` is the time of a fixed kernel around
     the runs, as a multiple of its usual time (`liftpy.explore.measure.reference`). `clock` is the
@@ -53,10 +53,9 @@ def run_once(module: Module, device: Device, arrays: Mapping[str, Any]) -> Timed
         reference = Reference(session)
         result = run_poisoned(loaded, arrays)
         rows, departure = undisturbed(lambda: timed(loaded), reference.look, AGAIN_SECONDS)
-        functions = [x.function for x in module.launches if x.phase == "run"]
         columns = [round(statistics.median(column)) for column in zip(*rows, strict=True)]
         total = round(statistics.median(map(sum, rows)))
-        kernels = dict(zip(functions, columns, strict=True))
+        kernels = by_kernel(module, columns)
         clock = session.opened.clock
         return TimedRun(device, result, total, loaded.prepare_ns, kernels, departure, clock)
 
