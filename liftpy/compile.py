@@ -86,7 +86,7 @@ class Kernel:
     def profile(self, *arrays: Any, repeats: int = 7, warmup: int = 2) -> dict[str, int]:
         """Nanoseconds of each run-phase kernel, from device events: medians of repeated runs.
 
-        The time of a kernel is that of all its launches in a run.
+        The time of a kernel launched several times in a run is the sum over its launches.
         """
         self(*arrays)
         times = np.median(np.array(self._loaded.profile(repeats, warmup)), axis=0)

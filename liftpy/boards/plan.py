@@ -199,7 +199,7 @@ def _argument(module: Module, launch: Launch, name: str) -> str:
 def range_words(launch: Launch) -> str:
     """The kernel and the NDRange of a launch; local sizes of 0 leave them to the driver.
 
-    A kernel in a loop of the host is followed by `@` and the number of the iteration.
+    `@` and the number of the iteration follow a kernel that has this number as an argument.
     """
     sizes = (*launch.global_size, *(launch.local_size or (0,) * len(launch.global_size)))
     again = "" if launch.iteration is None else f"@{launch.iteration}"

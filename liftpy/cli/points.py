@@ -40,6 +40,7 @@ from liftpy.explore.space.space import Space
 from liftpy.files.writing import write_file
 from liftpy.ir.types import EXTENSIONS
 from liftpy.opencl.devices import device_notes, devices, find_device, other_reports
+from liftpy.rewrite.skeleton import FAMILY
 from liftpy.rewrite.strategies.families import meaning_of
 from liftpy.traffic.machine import profile_of as profile_for
 
@@ -282,13 +283,35 @@ def show_choices(space: Space, left: dict[str, survey.Left] | None) -> None:
     table = Table(title="parameters", title_justify="left", box=None, pad_edge=False)
     for name in ("name", "values", "meaning", "families"):
         table.add_column(name, overflow="fold")
+    absent = may_be_absent(space)
     for p in space.parameters:
         if "words" in p:
-            table.add_row(p["name"], " | ".join(p["words"]), meaning_of(p["name"]), "")
+            words = [*p["words"], *(["(absent)"] if p["name"] in absent else [])]
+            table.add_row(p["name"], " | ".join(words), meaning_of(p["name"]), "")
             continue
         spelled = spell_range(p, space.reached) if left is None else spell_left(p, left[p["name"]])
         table.add_row(p["name"], spelled, p["meaning"], ", ".join(p["families"]))
     show_filled(table)
+
+
+def may_be_absent(space: Space) -> set[str]:
+    """The choices that some skeletons have and others of the same family do not."""
+    words = [unit.words for unit in (*space.units, *space.every)]
+    having: dict[str, set[str | None]] = {}
+    for own in words:
+        for name in own:
+            having.setdefault(name, set()).add(own.get(family_of(name)))
+    return {
+        name
+        for name, families in having.items()
+        if any(name not in own and own.get(family_of(name), "") in families for own in words)
+    }
+
+
+def family_of(choice: str) -> str:
+    """The name of the choice of the family, in the stage of another choice."""
+    *stage, _ = choice.split(".")
+    return ".".join([*stage[:1], FAMILY])
 
 
 def show_conditions(space: Space, follows: dict[str, list[str]] | None) -> None:

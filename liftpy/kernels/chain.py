@@ -64,7 +64,7 @@ class Kernel:
 
     @property
     def of_all(self) -> Expr:
-        """The value: for a buffer that each iteration of a loop fills, an array of all of them."""
+        """The value; if each iteration of a loop fills the buffer, the array of all its values."""
         if self.loop is None or not self.fills_again:
             return self.body
         return self.loop.over(self.body)
@@ -171,14 +171,14 @@ def launch_order(kernels: Sequence[Kernel]) -> Iterator[tuple[int, int]]:
 
 
 def begin_of(step: int, run: Sequence[Kernel]) -> int:
-    """The first kernel of the loop of a kernel: the kernel itself if it is in no loop."""
+    """The number of the first kernel in the same loop; of the kernel itself if it is in none."""
     while step and is_one_loop(run[step - 1].loop, run[step].loop):
         step -= 1
     return step
 
 
 def end_of(step: int, run: Sequence[Kernel]) -> int:
-    """The last kernel of the loop of a kernel: the kernel itself if it is in no loop."""
+    """The number of the last kernel in the same loop; of the kernel itself if it is in none."""
     while step + 1 < len(run) and is_one_loop(run[step].loop, run[step + 1].loop):
         step += 1
     return step
@@ -206,7 +206,7 @@ def chain(
     ends = {loop.name: out for out, body in produced if (loop := host_loop_of(body))}
 
     def stored(out: Param) -> Param:
-        """The result of the loop in which a buffer is filled, or else the buffer."""
+        """The result of the loop in which a buffer is filled; the buffer itself outside loops."""
         return ends[cutter.loops[out].name] if out in cutter.loops else out
 
     prepared = {p for p in program.params if p.name in program.constants}
@@ -239,7 +239,7 @@ def chain(
 
 
 def _read(body: Expr, loop: HostLoop | None) -> frozenset[Param]:
-    """The buffers that a kernel reads, in which a loop makes the buffer that it writes."""
+    """The buffers that a kernel reads; for the element of its loop, those of the loop's array."""
     if loop is None or loop.element not in body.free:
         return body.free
     return (body.free - {loop.element}) | loop.array.free
@@ -248,7 +248,7 @@ def _read(body: Expr, loop: HostLoop | None) -> frozenset[Param]:
 def _by_loops(
     produced: Iterable[tuple[Param, Expr]], loops: Mapping[Param, HostLoop]
 ) -> Iterator[tuple[Param, Expr]]:
-    """The kernels in an order in which each loop's are adjacent: just before that of its result."""
+    """The kernels, in an order in which those of a loop are adjacent and its result is last."""
     waiting: dict[str, list[tuple[Param, Expr]]] = {}
     for out, body in produced:
         if out in loops:

@@ -38,7 +38,7 @@ from liftpy.primitives.map import array_of
 from liftpy.primitives.work import computes, is_layout, writable
 
 HOST_ID = "hid0"
-"""The name of the number of an iteration of the host, which is an argument of kernels."""
+"""The name of the argument by which a kernel gets the number of the iteration of its loop."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class HostLoop:
 
     @property
     def name(self) -> str:
-        """What kernels of the same loop have in common."""
+        """A name that no other loop of the program has."""
         return self.element.name
 
     @property
@@ -64,8 +64,8 @@ class HostLoop:
     def over(self, body: Expr) -> FunCall:
         """The values of all iterations.
 
-        If `body` does not read the element, the loop is over numbers: a kernel that reads no
-        element does not have the array as an argument.
+        If `body` does not read the element, the loop is over numbers, so that the kernel does not
+        have the array as an argument.
         """
         if self.element in body.free:
             return call(MapHost(Lambda((self.element,), body)), self.array)

@@ -30,13 +30,12 @@ class LoopKernel:
     `buffers` are its memories in global memory: those that it reads, some of them as images, the
     one that it writes, and its scratch. `locals` are the memories of a work-group. `ids` are the
     names of the ids that it uses: `gid0` is the global id in dimension 0, `wid0` the id of the
-    work-group, `hid0` the iteration of the host's loop, which the launch passes to the kernel,
-    `lid0` the id in the work-group, `sgid0` the id of the subgroup in the work-group,
-    `slid0` the id in the subgroup, in the order that the device chooses, and `sgsz0` the size of
-    the subgroup. If the kernel is `rolled`, counters of loops may index private memory. `regular`
-    has the counters of the loops over registers that stand for their iterations (`loops.regular`).
-    `decided` are the ends of guards that were left out because the ranges of counters and ids
-    decide them.
+    work-group, `hid0` the iteration of the host's loop, an argument of the kernel, `lid0` the id in
+    the work-group, `sgid0` the id of the subgroup in the work-group, `slid0` the id in the
+    subgroup, in the order that the device chooses, and `sgsz0` the size of the subgroup. If the
+    kernel is `rolled`, counters of loops may index private memory. `regular` has the counters of
+    the loops over registers that stand for their iterations (`loops.regular`). `decided` are the
+    ends of guards that were left out because the ranges of counters and ids decide them.
     """
 
     kernel: Kernel

@@ -354,7 +354,7 @@ class Viewing:
         return left.pop(0)[item]
 
     def iteration(self, length: int) -> Nat:
-        """The number of the iteration of the host's loop, of `length` ones."""
+        """The number of the iteration in a loop of the host of this length."""
         if length == 1:
             return ZERO
         self.ids.add(HOST_ID)

@@ -70,8 +70,8 @@ class AccessRows:
 def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
     """The accesses of stored buffers for which two work-items may access one element.
 
-    The ids of subgroups are left out: the other ids already tell all work-items apart. All
-    work-items of a launch have the same iteration of the host's loop.
+    The ids of subgroups are left out: the other ids already tell all work-items apart. So is the
+    iteration of the host's loop: all work-items of a launch have the same one.
     """
     left_out = {*SUBGROUP_IDS, HOST_ID}
     ids = {n: count for n, count in code.ranges.items() if count > 1 and n not in left_out}

@@ -115,7 +115,7 @@ def launches_of(
 
 
 def launch_of(kernel: Kernel, code: LoopKernel, names: dict[str, str]) -> Launch:
-    """The launch of a kernel, in the first iteration of its loop if it is in one."""
+    """The launch of a kernel; in a loop of the host, without the number of the iteration."""
     return Launch(
         kernel.name,
         tuple(name for p in kernel.buffers for name in flat(stored_names(p, names))),
@@ -223,7 +223,7 @@ def emit_kernel(code: LoopKernel) -> EmittedKernel:
 
 
 ITERATION = f"const int {HOST_ID}"
-"""The parameter of kernels in a loop of the host."""
+"""The last parameter of kernels that depend on the iteration of a loop of the host."""
 ID_CALLS = {"gid": "get_global_id", "wid": "get_group_id", "lid": "get_local_id"}
 
 

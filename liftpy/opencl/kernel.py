@@ -20,7 +20,7 @@ Names: TypeAlias = "str | tuple[Names, ...]"
 
 
 def by_kernel(module: Module, times: Iterable[int]) -> dict[str, int]:
-    """The time of each kernel of the run phase, of which `times` has one for each launch."""
+    """The time of each kernel of the run phase: the sum of the `times` of its launches."""
     found: dict[str, int] = {}
     launches = (launch for launch in module.launches if launch.phase == "run")
     for launch, time in zip(launches, times, strict=True):
@@ -58,7 +58,8 @@ class Launch:
 
     Those in `images` are passed as images of these buffers (`liftpy.opencl.images`). `local_size`
     is None if the kernel leaves the work-group size to the driver. A kernel in a loop of the host
-    has a launch for each `iteration`, which is its last argument, an int.
+    has a launch for each iteration. Its last argument is the number of the `iteration`, an int; if
+    the kernel does not depend on it, `iteration` is None and the argument is left out.
     """
 
     function: str
@@ -123,8 +124,8 @@ class Module:
     def manifest(self) -> dict[str, Any]:
         """The module as JSON data without its source: arguments, NDRanges, buffers, figures.
 
-        A launch without images has no `images`, and one that is in no loop no `iteration`, as in
-        data of earlier versions.
+        A launch without images has no `images`, and one without an iteration has no `iteration`, as
+        in data of earlier versions.
         """
         data = asdict(self)
         del data["source"]

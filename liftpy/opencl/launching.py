@@ -107,7 +107,7 @@ class Launcher:
 
 
 def numbers_of(launch: Launch) -> tuple[np.int32, ...]:
-    """The arguments of a launch after its buffers: its iteration, if it is in a loop."""
+    """The arguments of a launch after its buffers: its iteration, if it has one."""
     return () if launch.iteration is None else (np.int32(launch.iteration),)
 
 

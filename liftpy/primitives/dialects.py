@@ -95,7 +95,7 @@ def lowered_forms(fun: Algorithmic) -> str:
     kin = (
         k
         for k in PRIMITIVES.values()
-        if issubclass(k, type(fun).__bases__) and k is not MapHost  # it is for kernels
+        if issubclass(k, type(fun).__bases__) and k is not MapHost  # it launches kernels
     )
     *others, last = (k.name for k in kin if not isinstance(fun, k))
     return f"{', '.join(others)} or {last}" if others else last

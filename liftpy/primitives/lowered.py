@@ -57,9 +57,9 @@ class MapSeqAhead(MapSeq):
 class MapHost(AnyMap):
     """Runs `map` as a loop of the host, which launches the function's kernels for each element.
 
-    The values that the function stores with `toGlobal` are in buffers that each iteration reuses:
-    a map over n elements that is a `mapHost` over k parts of n / k elements needs room for the
-    values of one part. It must be outside all other maps that compute.
+    Each iteration overwrites the buffers of the values that the function stores with `toGlobal`, so
+    a buffer has room for the value of one element. A stored value that does not depend on the
+    element is computed once. A `mapHost` must be outside all other maps that compute.
     """
 
     name: ClassVar[str] = "mapHost"

@@ -33,7 +33,7 @@ PORTS = 2
 def modelled(lowered: LoweredProgram, device: Device, hardware: Hardware) -> Modelled:
     """The modelled traffic and time of a lowered program whose sizes are numbers.
 
-    The launches of a kernel in a loop of the host are all modelled as the first one.
+    All launches of a kernel in a loop of the host have the figures of the first one.
     """
     with collection_paused():
         cut = chain_of(lowered)

@@ -245,6 +245,13 @@ def test_a_space_says_what_is_reached_and_how_long_it_took(liftpy):
     assert re.search(r"valid points: [\d,]+ \(derived and counted in \d+\.\d\d s\)", text)
 
 
+def test_a_space_says_which_choices_may_be_absent(liftpy):
+    """All candidates of `direct` have a level, and only some read images or packed inputs."""
+    text = liftpy("space", "matmul/64x64x64", "--device", "profile:mali-g72").out
+    assert re.search(r"^images +constants \| inputs \| all \| \(absent\)", text, re.MULTILINE)
+    assert re.search(r"^level +glb \| wrg  ", text, re.MULTILINE)
+
+
 def test_a_space_without_a_point_says_why(liftpy):
     said = liftpy("space", "tiny.lift", "--set", "family=direct", "--memory-limit", "1").out
     assert "valid points: 0" in said

@@ -39,7 +39,7 @@ struct range {
     char *function;
     size_t global[3], local[3]; /* local[0] is 0 if the driver chooses */
     size_t dimensions;
-    int in_loop, iteration; /* in a loop of the host, the iteration is the last argument */
+    int in_loop, iteration; /* if in_loop, the iteration of the host is the last argument */
 };
 
 /* A line that is being read: its number, for messages, and the unread rest. */

@@ -26,7 +26,7 @@ Rows = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class TimedRun:
-    """A result and its times; `kernels_ns` has that of each kernel.
+    """A result and its times; `kernels_ns` has the time of each kernel, over all its launches.
 
     The result is an array or a tuple of arrays. `departure` is the time of a fixed kernel around
     the runs, as a multiple of its usual time (`liftpy.explore.measure.reference`). `clock` is the

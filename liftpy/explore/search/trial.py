@@ -33,7 +33,7 @@ def launches_of(skeleton: StagedSkeleton, point: Mapping[str, int]) -> tuple[int
 
 @lru_cache(maxsize=1024)
 def _launches_of(skeleton: StagedSkeleton) -> tuple[Nat, ...]:
-    """`launches_of` for all sizes."""
+    """`launches_of` as functions of the sizes."""
     cut = chain(skeleton.program)
     writes = [kernel.writes for kernel in cut.run]
     ends: list[int] = []

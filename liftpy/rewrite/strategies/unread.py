@@ -86,11 +86,11 @@ def unread_dropped() -> Strategy:
 
 
 def every_unread_dropped() -> Strategy:
-    """Drop the unread arrays of every zip in an expression; at least one has any.
+    """Drop the unread arrays of every zip in an expression, if there are any.
 
-    A kernel would have such an array as an argument, so it would take memory during the run. Forms
-    by F(m, r) have them: a map over kernels that computes a sum of products reads the weights, and
-    these are read by another value afterwards.
+    Otherwise such an array is an argument of a kernel, and takes memory during the run. Forms by
+    F(m, r) have them: the zip of a map over kernels contains the weights, but once the transformed
+    weights are a value of their own, only this value reads them.
     """
     named = where(names_component, at_path((1,), rule("let_inline")), "let of a component")
     return repeat(outermost(where(leaves_unread, choose(named, unread_dropped()), "unread array")))
@@ -99,8 +99,8 @@ def every_unread_dropped() -> Strategy:
 def leaves_unread(expr: Expr) -> bool:
     """Whether an expression is a map over a zip and reads only some of its arrays.
 
-    A component that a `let` names at the beginning of the map's function is read where its variable
-    is.
+    If a `let` at the beginning of the map's function names a component, the component is read where
+    the variable of the `let` is read.
     """
     source = zipped(expr)
     if source is None:

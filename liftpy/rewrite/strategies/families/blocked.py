@@ -1,8 +1,8 @@
 """`blocked` and `banded`: values held while a block of their reader's result is computed.
 
-A work-item or a group holds the values of a block in `blocked`. In `banded`, a block is a band of
-the result: all work-items compute it by several kernels, which the host launches for one band after
-the other. The values of a band are in global memory, and those of the next one take their place.
+In `blocked`, a work-item or a group holds the values of a block. In `banded`, a block is a band of
+the result: all work-items compute it by several kernels, which the host launches once for each
+band. The values of a band are in global memory, and those of the next band overwrite them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ LEVELS = {"local": "wrg", "private": "glb", "global": "wrg"}
 ITEMS = {"local": ("one", "many"), "private": ("one",), "global": ("one",)}
 """For each memory, how many work-items may make a block."""
 BANDS = {"global": ("all",)}
-"""`ITEMS` of `banded`."""
+"""The `ITEMS` of `banded`."""
 WORDS = {"one": OF_ONE, "many": OF_GROUP, "all": OF_ALL}
 """The common choices of the values of a block, by the work-items that make it."""
 MOST_BANDS = 64
@@ -164,7 +164,7 @@ class Depth:
 
     @property
     def band(self) -> Parameter:
-        """The size of a block that is a band: there are 2 bands or more, `MOST_BANDS` at most."""
+        """The size of a band: a result has 2 to `MOST_BANDS` bands."""
         length = self.block.high or 1
         return replace(self.block, low=-(-length // MOST_BANDS), high=max(1, length // 2))
 
@@ -270,7 +270,7 @@ class Blocked:
         """`into_blocks`, with each value of a block lowered by its form, and held in memory.
 
         In global memory a work-item computes one block after another (`in_turn`), so that fewer
-        buffers than blocks are needed; of bands, the host does so.
+        buffers than blocks are needed. With bands, the host does so.
         """
         form, hold = self.at[choices["inside"]], choices["hold"]
         around = form.around(choices)
@@ -410,7 +410,7 @@ def match(program: Program) -> Blocked | str:
 
 
 def match_bands(program: Program) -> Blocked | str:
-    """The values, if each is read by the map that makes the next, and the last makes the result."""
+    """`match`, for the outermost map only, which must have more than one element."""
     found, why = depths_of(program)
     outermost = tuple(form for form in found if form.depth == 0 and (form.block.high or 0) > 1)
     if found and not outermost:

@@ -30,7 +30,7 @@ class Form(Protocol):
         ...
 
     def inside(self, memory: str, /) -> Iterator[Choices]:
-        """The choices, beside `OF_ONE`, `OF_GROUP` or `OF_ALL`, for a stage made within a group.
+        """The choices, besides `OF_ONE`, `OF_GROUP` or `OF_ALL`, for a stage made within a block.
 
         None if a group cannot make the stage. `memory` is where it may hold named values, `local`
         or `private`.
