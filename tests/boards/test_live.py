@@ -280,7 +280,7 @@ def test_a_copy_that_is_interrupted_is_killed(tmp_path, monkeypatch):
 
     def interrupted(process, timeout=None):
         if timeout is not None:
-            assert started(str(tmp_path))
+            until(lambda: started(str(tmp_path)))  # at first it is not yet the command
             raise KeyboardInterrupt
         return wait(process)
 
