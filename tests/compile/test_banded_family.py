@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from liftpy.constraints.collect import collect
@@ -17,12 +16,9 @@ from liftpy.opencl.kernel import Module
 from liftpy.pipeline import compile_candidate
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
 from liftpy.rewrite.strategies.families.blocked import MOST_BANDS
-from liftpy.semantics.evaluate import evaluate
-from tests.compile.test_blocked import PRODUCT, PROGRAMS
+from tests.compile.test_blocked import PRODUCT, PROGRAMS, all_right_under_oclgrind
 from tests.compile.test_programs import all_right
 from tests.draws import draws, tried
-from tests.fuzz.generator import inputs
-from tests.oclgrind import check_all_under_oclgrind
 from tests.spaces import derived
 from tests.subsample import first
 
@@ -49,17 +45,13 @@ def test_values_of_bands_are_right(runtime: Device, name: str, kept: Path) -> No
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("half", [0, 1])
 def test_kernels_of_bands_have_no_race_and_no_stray_access(half: int) -> None:
-    jobs, expected = [], []
+    made = []
     for text in [*PROGRAMS.values()][half::2]:
         program = parse(text)
-        arrays = inputs(program)
         skeleton = derived(program, ("banded",))[-1]
         point = next(iter(Space(collect(skeleton, DEFAULT_DEVICE)).draws(0)))
-        jobs.append((compile_candidate(skeleton, point), arrays))
-        expected.append(evaluate(program, *arrays.values()))
-    for (got, complaints), right in zip(check_all_under_oclgrind(jobs), expected, strict=True):
-        assert complaints == []
-        np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-5)
+        made.append((program, compile_candidate(skeleton, point)))
+    all_right_under_oclgrind(made)
 
 
 @pytest.mark.parametrize("name", ["three products, of constants", "groups"])
