@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from liftpy.constraints.accumulators import may_read_overwritten
-from liftpy.constraints.blocks import Blocks
+from liftpy.constraints.subgroup_length import Env, SubgroupLength
 from liftpy.constraints.terms import NOTHING, Term, TermReader
 from liftpy.errors import InternalError
 from liftpy.ir.by_identity import by_identity
@@ -39,12 +39,15 @@ from liftpy.primitives import (
     Map,
     MapGlb,
     MapHost,
+    MapItem,
     MapLcl,
     MapSeq,
     MapSeqUnroll,
+    MapSubgroup,
     MapWrg,
     MemoryPrimitive,
     ReduceInPlace,
+    ReduceItems,
     ReduceSeqUnroll,
     ReduceSubgroups,
     ReduceVec,
@@ -59,10 +62,8 @@ from liftpy.primitives.map import array_of
 from liftpy.primitives.output import through
 from liftpy.primitives.work import computes
 
-Env: TypeAlias = dict[Param, Value]
 
-
-class Length(Blocks):
+class Length(SubgroupLength):
     """The statements of a kernel, counted by following the emitter."""
 
     def __init__(self, kernel: Expr, *, one_cell_at_no_index: bool = False) -> None:
@@ -194,10 +195,14 @@ class Length(Blocks):
                     lambda i: self.generate(fun.f.body, self.inner(fun.f, env, source[i]), dest[i]),
                     unroll=is_private(dest),
                 )
+            case FunCall(MapSubgroup() | MapItem() as fun, (xs,)):
+                self.over(fun, xs, env, dest)
+            case FunCall(ReduceItems() as fun, (init, FunCall(MapItem() as made, (xs,)))):
+                self.by_items(fun, init, made, xs, env, dest)
             case FunCall(ReduceInPlace() as fun, (init, xs)):
                 self.in_passes(fun, init, xs, env, dest)
             case FunCall(ReduceSubgroups() as fun, (init, FunCall(MapLcl() as made, (xs,)))):
-                self.by_subgroups(fun, init, made, xs, env, dest)
+                self.by_group(fun, init, made, xs, env, dest)
             case FunCall(AnyReduce() as fun, (init, xs)):
                 self.fold(fun.f, init, xs, env, dest, unroll=isinstance(fun, ReduceSeqUnroll))
             case FunCall(AnyScan() as fun, (init, xs)):
@@ -243,23 +248,6 @@ class Length(Blocks):
                     self.generate(arg, env, place)
             case _:
                 self.copy(expr.type, self.view(expr, env), dest)
-
-    def by_subgroups(
-        self, fun: ReduceSubgroups, init: Expr, made: MapLcl, xs: Expr, env: Env, dest: Value
-    ) -> None:
-        """A fold by subgroups: an element, its fold, a guarded store of that, and their fold."""
-        source, value = self.view(xs, env), self.memory(made.f.body.type, "private")
-        self.loop(
-            made,
-            array_of(made.name, xs.type).length,
-            lambda i: self.generate(made.f.body, self.inner(made.f, env, source[i]), value),
-            unroll=True,
-        )
-        folded = self.variable(self.variable(value))
-        guard, store, barriers = 1, 1, 2  # one of which ends a loop around the fold
-        self.frame.each = self.frame.each + guard + store + barriers
-        given = self.inner(fun.f, env, self.view(init, env), self.variable(folded))
-        self.generate(fun.f.body, given, dest)
 
     def by_index(
         self, fun: AnyReduceByIndex, init: Expr, pairs: Expr, env: Env, dest: Pull
@@ -447,7 +435,7 @@ def serial_length(kernel: Kernel) -> Nat | None:
     """
     asked = kernel.demand
     levels = (asked.glb, asked.wrg, asked.lcl)
-    if asked.divided or asked.folded:
+    if asked.divided or asked.folded or asked.grouped:
         return None
     if any(ONE in extents for level in levels for extents in level.values()):
         return None

@@ -27,11 +27,14 @@ from liftpy.primitives import (
     ExclusiveScanSeq,
     IterateSeq,
     MapGlb,
+    MapItem,
     MapLcl,
+    MapSubgroup,
     MapWrg,
     ReduceByIndexAtomic,
     ReduceByIndexSeq,
     ReduceInPlace,
+    ReduceItems,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceSubgroups,
@@ -44,8 +47,9 @@ from liftpy.primitives import (
 )
 from liftpy.primitives.atomics import ATOMIC_OPERATORS, ATOMIC_TYPES, atomic_operator
 from liftpy.primitives.in_place import is_pure, rereads
-from liftpy.primitives.levels import PARALLEL, Level, has_levels, level_of, misplaced
+from liftpy.primitives.levels import PARALLEL, Level, Parallel, has_levels, level_of, misplaced
 from liftpy.primitives.map import array_of
+from liftpy.primitives.parallel import AnyReduceBySubgroups
 from liftpy.primitives.subgroups import (
     SUBGROUP_OPERATORS,
     SUBGROUP_TYPES,
@@ -77,9 +81,11 @@ class Demand:
     """The lengths of the arrays that subgroups fold."""
     spread: list[Nat] = field(default_factory=list[Nat])
     """The lengths of the rows that subgroups hold in registers."""
+    grouped: list[Nat] = field(default_factory=list[Nat])
+    """The work-items of groups whose subgroups divide an array."""
 
     def extents(self, level: type) -> dict[int, list[Nat]]:
-        """The extents of one parallel level."""
+        """The extents of one parallel level of the launch."""
         return {MapGlb: self.glb, MapWrg: self.wrg, MapLcl: self.lcl}[level]
 
     @property
@@ -130,28 +136,18 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
     inner = above
     if isinstance(expr, FunCall):
         match expr.fun:
-            case MapGlb() | MapWrg() | MapLcl() as fun:
-                if (why := misplaced(level_of(fun), above)) is not None:
-                    raise TypeRefused(why)
-                (xs,) = expr.args
-                extent = array_of(fun.name, xs.type).length
-                lengths = found.extents(type(fun)).setdefault(fun.dim, [])
-                if extent not in lengths:
-                    lengths.append(extent)
+            case MapGlb() | MapWrg() | MapLcl() | MapSubgroup() | MapItem() as fun:
+                _check_level(fun, expr.args[0], found, above)
                 inner = (*above, level_of(fun))
             case ToLocal() as store:
-                levels = [level for level, _ in above]
-                if MapWrg not in levels or MapLcl in levels or MapGlb in levels:
-                    message = (
-                        "toLocal must be inside a mapWrg and outside every mapLcl: "
-                        "a work-group shares its memory"
-                    )
-                    raise TypeRefused(message)
+                _check_of_group(store.name, above, "a work-group shares its memory")
                 check_storage(expr, (MapGlb, MapWrg), "toLocal")
                 found.local = found.local + store.stored_bytes(expr.type)
                 found.local_arrays += len(components(expr.type))
             case ToPrivate():
                 check_storage(expr, PARALLEL, "toPrivate")
+            case ReduceItems() as fun:
+                _check_items(fun, expr.args[1], above)
             case ToSubgroup():
                 found.spread.append(_row_of_subgroup(expr.args[0], above))
             case ReduceSeq() | ReduceSeqUnroll() as fun:
@@ -190,6 +186,23 @@ def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
             _walk(child, found, above)
 
 
+def _check_level(fun: Parallel, xs: Expr, found: Demand, above: tuple[Level, ...]) -> None:
+    """Check that a parallel map is where its level may be, and note its extent."""
+    if (why := misplaced(level_of(fun), above)) is not None:
+        raise TypeRefused(why)
+    match fun:
+        case MapSubgroup():
+            found.grouped.append(fun.items)
+            found.lcl.setdefault(0, [fun.items])
+        case MapItem():
+            pass
+        case _:
+            extent = array_of(fun.name, xs.type).length
+            lengths = found.extents(type(fun)).setdefault(fun.dim, [])
+            if extent not in lengths:
+                lengths.append(extent)
+
+
 def divided(init: Expr) -> tuple[dict[int, Nat], Expr]:
     """The extents of the local maps that make a fold's initial value, and what a work-item makes.
 
@@ -220,8 +233,17 @@ def _check_divided(found: Demand) -> None:
                 raise TypeRefused(message)
 
 
-def _check_subgroups(fun: ReduceSubgroups, xs: Expr, above: tuple[Level, ...]) -> None:
-    """Check that subgroups have the function of a fold, and that a work-item has each element."""
+def _check_of_group(name: str, above: tuple[Level, ...], why: str) -> None:
+    """Check that all work-items of a group reach what is called `name`."""
+    levels = {level for level, _ in above}
+    if MapWrg in levels and levels.isdisjoint({MapGlb, MapLcl, MapSubgroup, MapItem}):
+        return
+    outside = "mapSubgroup" if MapSubgroup in levels else "mapLcl"
+    raise TypeRefused(f"{name} must be inside a mapWrg and outside every {outside}: {why}")
+
+
+def _check_function(fun: AnyReduceBySubgroups) -> None:
+    """Check that subgroups have the function of a fold."""
     if subgroup_operator(fun.f) is None:
         types = ", ".join(map(str, SUBGROUP_TYPES))
         raise TypeRefused(
@@ -229,16 +251,32 @@ def _check_subgroups(fun: ReduceSubgroups, xs: Expr, above: tuple[Level, ...]) -
             f"not by this function of {fun.f.body.type}: OpenCL has no subgroup function for it. "
             "Use reduceSeq"
         )
+
+
+def _check_subgroups(fun: ReduceSubgroups, xs: Expr, above: tuple[Level, ...]) -> None:
+    """Check that subgroups have the function of a fold, and that a work-item has each element."""
+    _check_function(fun)
     if not (isinstance(xs, FunCall) and isinstance(xs.fun, MapLcl) and xs.fun.dim == 0):
         raise TypeRefused(
             f"{fun.name} folds an element of each work-item, which mapLcl(0) makes: "
             f"write ... |> mapLcl(0, x => ...) |> {fun.name}(...)"
         )
-    levels = [level for level, _ in above]
-    if MapWrg not in levels or MapLcl in levels:
+    _check_of_group(fun.name, above, "the work-items of a group compute it together")
+
+
+def _check_items(fun: ReduceItems, xs: Expr, above: tuple[Level, ...]) -> None:
+    """Check that a subgroup has the function of a fold, and that its work-items make the array."""
+    _check_function(fun)
+    if not (isinstance(xs, FunCall) and isinstance(xs.fun, MapItem)):
         raise TypeRefused(
-            f"{fun.name} must be inside a mapWrg and outside every mapLcl: "
-            "the work-items of a group compute it together"
+            f"{fun.name} folds elements that mapItem divides among the work-items of a subgroup: "
+            f"write ... |> mapItem(x => ...) |> {fun.name}(...)"
+        )
+    levels = {level for level, _ in above}
+    if MapSubgroup not in levels or MapItem in levels:
+        raise TypeRefused(
+            f"{fun.name} must be inside a mapSubgroup and outside every mapItem: "
+            "the work-items of a subgroup compute it together"
         )
 
 
@@ -271,18 +309,20 @@ def _row_of_subgroup(xs: Expr, above: tuple[Level, ...]) -> Nat:
             f"{name} holds an array in buffers that its kernel only reads, and not one that the "
             "kernel computes or stores: use toLocal"
         )
-    levels = [level for level, _ in above]
-    if MapWrg not in levels or MapLcl in levels:
+    levels = {level for level, _ in above}
+    if MapItem in levels:
         raise TypeRefused(
-            f"{name} must be inside a mapWrg and outside every mapLcl: "
-            "the work-items of a subgroup load the array together"
+            f"{name} must be outside every mapItem: the work-items of a subgroup load the array "
+            "together. Name it with `let` outside of the mapItem"
         )
+    if MapSubgroup not in levels:
+        _check_of_group(name, above, "the work-items of a subgroup load the array together")
     *_, length = xs.type.lengths()
     return length
 
 
 def _check_one_dimension(found: Demand) -> None:
-    """Check that groups whose subgroups hold arrays have one dimension, and rows that fit.
+    """Check that groups with levels of subgroups have one dimension and size, and rows that fit.
 
     No subgroup holds a row that is longer than its group.
     """
@@ -292,6 +332,12 @@ def _check_one_dimension(found: Demand) -> None:
             f"{ToSubgroup.name} is in groups of {x} * {y} * {z} work-items, and subgroups are "
             "formed along one dimension: use mapLcl(0) only"
         )
+    for items in found.grouped:
+        if items != x:
+            raise TypeRefused(
+                f"{MapSubgroup.name}({items}, ...) is in a group of {x} work-items: a kernel has "
+                f"groups of one size. Write {MapSubgroup.name}({x}, ...)"
+            )
     for row in found.spread:
         if row.constant is not None and x.constant is not None and row.constant > x.constant:
             raise TypeRefused(

@@ -18,7 +18,9 @@ from liftpy.ir.walk import children, has_call
 from liftpy.primitives import (
     AnyMap,
     MapGlb,
+    MapItem,
     MapLcl,
+    MapSubgroup,
     MapWrg,
     ReduceByIndexAtomic,
     ReduceInPlace,
@@ -47,7 +49,7 @@ def check_step(expr: Expr, own: frozenset[int], who: str) -> None:
                 f"  make the initial value by {level} too: each work-item then has its own elements"
             )
             raise TypeRefused(message)
-        case FunCall(MapGlb() | MapWrg() as made):
+        case FunCall(MapGlb() | MapWrg() | MapSubgroup() | MapItem() as made):
             raise _not_shared(who, made)
         case _:
             for child in children(expr):
@@ -59,7 +61,7 @@ def check_writers(body: Expr) -> None:
 
     If a level is missing, every work-item along it would store the same elements: a data race.
     """
-    first, *others = dict.fromkeys(writers(body, ()))
+    first, *others = dict.fromkeys(map(of_launch, writers(body, ())))
     for other in others:
         missing = sorted(map(word, first ^ other))
         message = (
@@ -68,6 +70,23 @@ def check_writers(body: Expr) -> None:
             "toGlobal between them"
         )
         raise TypeRefused(message)
+
+
+def of_launch(levels: frozenset[Level]) -> frozenset[Level]:
+    """Levels with `mapLcl(0)` in place of `mapSubgroup` and `mapItem`, which are as fine together.
+
+    Raises TypeRefused if an element is stored by all work-items of a subgroup.
+    """
+    subgroup, item = (MapSubgroup, 0), (MapItem, 0)
+    if subgroup in levels and item not in levels:
+        raise TypeRefused(
+            f"all work-items of a subgroup would store the same elements: the function of "
+            f"{MapSubgroup.name} makes them outside of {MapItem.name}. Make them by "
+            f"{MapItem.name}, and a single one by {MapItem.name} over an array of one element"
+        )
+    if subgroup in levels:
+        return levels - {subgroup, item} | {(MapLcl, 0)}
+    return levels
 
 
 def writers(expr: Expr, above: tuple[Level, ...]) -> Iterator[frozenset[Level]]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from liftpy.ir.constraint import Constraint
 from liftpy.ir.nat import var
 from liftpy.kernels.cutting import HOST_ID
 from liftpy.loops.bounds import link
@@ -56,13 +57,16 @@ class LoopBarriers:
 
     @property
     def own(self) -> bool:
-        """Whether the iterations are divided among the work-items of a group."""
-        return self.entered.first in LOCAL_IDS
+        """Whether the iterations are divided among the work-items of a group.
+
+        So are those of a loop whose step is an id: subgroups differ in their steps.
+        """
+        return self.entered.first in LOCAL_IDS or isinstance(self.entered.step, str)
 
     @property
     def once(self) -> bool:
         """Whether no work-item makes a second iteration: the launch has an id for each."""
-        return self.entered.bound <= self.entered.step
+        return isinstance(self.entered.step, int) and self.entered.bound <= self.entered.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +204,9 @@ def side(touch: Touch) -> Side:
     index = cell.index
     if cell.width > 1:
         index = index + var("lane", 0, cell.width - 1)
-    own = (loop.entered for loop in touch.loops if loop.own)
-    passes = (
-        link(loop, var(str(loop.first), 0, loop.step - 1), f"pass{k}") for k, loop in enumerate(own)
-    )
+    passes: list[Constraint] = []
+    for k, loop in enumerate(touch.loops):
+        first, step = loop.entered.first, loop.entered.step
+        if loop.own and isinstance(step, int):
+            passes += link(loop.entered, var(str(first), 0, step - 1), f"pass{k}")
     return Side(index, tuple(passes))

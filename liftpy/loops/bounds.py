@@ -63,14 +63,15 @@ MOST_GOALS = 500
 """The most goals that `follows` tries; if none of them is shown, the solver decides."""
 
 
-def link(loop: For, start: Nat, made: str) -> Constraint:
+def link(loop: For, start: Nat, made: str) -> Iterator[Constraint]:
     """The equation for a loop's counter: start plus step times the number of earlier iterations.
 
-    `made` is the name of the variable for that number.
+    `made` is the name of the variable for that number. There is none if the step is not a number.
     """
-    low = 0 if isinstance(loop.first, str) else loop.first
-    passes = var(made, 0, (loop.bound - 1 - low) // loop.step)
-    return equal(var(loop.counter, low, loop.bound - 1), start + loop.step * passes)
+    if isinstance(loop.step, int):
+        low = 0 if isinstance(loop.first, str) else loop.first
+        passes = var(made, 0, (loop.bound - 1 - low) // loop.step)
+        yield equal(var(loop.counter, low, loop.bound - 1), start + loop.step * passes)
 
 
 @dataclass(frozen=True)
@@ -120,9 +121,9 @@ class CodePlace:
         """The place in a loop's body."""
         counter, links = loop.counter, self.links
         low = 0 if isinstance(loop.first, str) else loop.first
-        if isinstance(loop.first, str) or loop.step > 1:
+        if isinstance(loop.first, str) or loop.step != 1:
             start = self.ranges[loop.first] if isinstance(loop.first, str) else nat(low)
-            links = (*links, link(loop, start, f"pass of {counter}"))
+            links = (*links, *link(loop, start, f"pass of {counter}"))
         ranges = {**self.ranges, counter: var(counter, low, loop.bound - 1)}
         return replace(self, ranges=ranges, links=links)
 

@@ -14,7 +14,7 @@ from liftpy.ir.pull import Value
 from liftpy.loops import bins, carried, updates
 from liftpy.loops.nest import Restore
 from liftpy.loops.stepping import Stepping, anywhere, is_private, scalar_count, vectors
-from liftpy.loops.subgroups import by_subgroups, in_subgroup
+from liftpy.loops.subgroups import by_items, by_subgroups, in_subgroup, over_items
 from liftpy.loops.viewing import Env
 from liftpy.primitives import (
     ExclusiveScanSeq,
@@ -23,13 +23,16 @@ from liftpy.primitives import (
     Map,
     MapGlb,
     MapHost,
+    MapItem,
     MapLcl,
     MapSeq,
+    MapSubgroup,
     MapWrg,
     MemoryPrimitive,
     ReduceByIndexAtomic,
     ReduceByIndexSeq,
     ReduceInPlace,
+    ReduceItems,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceSubgroups,
@@ -51,7 +54,9 @@ class Emitter(Stepping):
     def generate(self, expr: Expr, env: Env, dest: Value) -> None:
         """Emit code that leaves the value of `expr` in `dest`."""
         match expr:
-            case FunCall(MapHost() | MapGlb() | MapWrg() | MapLcl() | MapSeq() as fun, (xs,)):
+            case FunCall(
+                MapHost() | MapGlb() | MapWrg() | MapLcl() | MapSubgroup() | MapSeq() as fun, (xs,)
+            ):
                 source = self.argument(xs, env)
                 self.loop(
                     fun,
@@ -64,6 +69,10 @@ class Emitter(Stepping):
             case FunCall(ReduceSeq() | ReduceSeqUnroll() as fun, (init, xs)) if is_private(dest):
                 unroll = isinstance(fun, ReduceSeqUnroll)
                 carried.fold(self, fun.f, init, xs, env, dest, unroll=unroll)
+            case FunCall(MapItem() as fun, (xs,)):
+                over_items(self, fun, xs, env, dest)
+            case FunCall(ReduceItems() as fun, (init, xs)) if is_private(dest):
+                by_items(self, fun, init, xs, env, dest)
             case FunCall(ReduceSubgroups() as fun, (init, xs)) if is_private(dest):
                 by_subgroups(self, fun, init, xs, env, dest)
             case FunCall(ReduceInPlace() as fun, (init, xs)):

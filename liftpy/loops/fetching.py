@@ -70,7 +70,7 @@ class Hints:
     def hint(self, cell: Cell) -> Fetch:
         """The hint for the next iteration."""
         counter = var(self.loop.counter, 0, self.loop.bound - 1)
-        later = cell.index.substitute({self.loop.counter: counter + self.loop.step})
+        later = cell.index.substitute({self.loop.counter: counter + int(self.loop.step)})
         return Fetch(replace(cell, index=later))
 
 

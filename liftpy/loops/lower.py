@@ -32,10 +32,11 @@ class LoopKernel:
     names of the ids that it uses: `gid0` is the global id in dimension 0, `wid0` the id of the
     work-group, `hid0` the iteration of the host's loop, an argument of the kernel, `lid0` the id in
     the work-group, `sgid0` the id of the subgroup in the work-group, `slid0` the id in the
-    subgroup, in the order that the device chooses, and `sgsz0` the size of the subgroup. If the
-    kernel is `rolled`, counters of loops may index private memory. `regular` has the counters of
-    the loops over registers that stand for their iterations (`loops.regular`). `decided` are the
-    ends of guards that were left out because the ranges of counters and ids decide them.
+    subgroup, in the order that the device chooses, `sgsz0` the size of the subgroup, and `sgct0`
+    the number of subgroups of the group. If the kernel is `rolled`, counters of loops may index
+    private memory. `regular` has the counters of the loops over registers that stand for their
+    iterations (`loops.regular`). `decided` are the ends of guards that were left out because the
+    ranges of counters and ids decide them.
     """
 
     kernel: Kernel
@@ -60,7 +61,7 @@ class LoopKernel:
         groups = tuple(g // s for g, s in zip(self.global_size, self.local_size, strict=True))
         sizes: dict[str, tuple[int, ...]] = {"gid": self.global_size, "wid": groups}
         sizes |= dict.fromkeys(("lid", "sgid", "slid"), self.local_size)  # subgroups of any size
-        sizes["sgsz"] = tuple(size + 1 for size in self.local_size)
+        sizes["sgsz"] = sizes["sgct"] = tuple(size + 1 for size in self.local_size)
         sizes["hid"] = (int(self.kernel.repeats),)
         return {name: sizes[name[:-1]][int(name[-1])] for name in self.ids}
 

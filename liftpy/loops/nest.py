@@ -83,7 +83,8 @@ class Restore(NamedTuple):
 class Loop(NamedTuple):
     """Iterates a counter from `first` to below `bound` in steps of `step`.
 
-    `first` is an id if the loop is over ids, else 0. A loop is unrolled if it is `asked` to be: the
+    `first` is an id if the loop is over ids, else 0. `step` is a number, or the size or the number
+    of subgroups. A loop is unrolled if it is `asked` to be: the
     program says so, or it fills registers. A loop prefetches (`ahead`) what its next iteration
     reads if the program says so. No two loops have the same counter.
     """
@@ -91,7 +92,7 @@ class Loop(NamedTuple):
     counter: str
     first: str | int
     bound: int
-    step: int
+    step: str | int
     body: tuple[Statement, ...]
     asked: bool = False
     ahead: bool = False

@@ -8,13 +8,23 @@ from dataclasses import dataclass, field
 from liftpy.ir.nat import ZERO, Nat, var
 from liftpy.ir.pull import Parts, Pull, Value
 from liftpy.ir.types import ArrayType, TupleType, Type, VectorType
-from liftpy.loops.nest import Assign, Loop, Statement
+from liftpy.loops.nest import Assign, Loop, Statement, reached
 from liftpy.loops.tree import (
     Barrier,
 )
+from liftpy.loops.values import SUBGROUP_COUNT, SUBGROUP_ID
 from liftpy.loops.viewing import Viewing
-from liftpy.primitives import MapGlb, MapHost, MapLcl, MapSeq, MapSeqAhead, MapSeqUnroll, MapWrg
-from liftpy.views.terms import Load, Memory
+from liftpy.primitives import (
+    MapGlb,
+    MapHost,
+    MapLcl,
+    MapSeq,
+    MapSeqAhead,
+    MapSeqUnroll,
+    MapSubgroup,
+    MapWrg,
+)
+from liftpy.views.terms import Choice, Load, Memory, OfWorkItem, Term
 
 
 class Vector(Pull):
@@ -92,7 +102,7 @@ class Stepping(Viewing):
                 for k, part in enumerate(dest):
                     self.copy(value[k], part)
             case _:
-                self.put(Assign(dest, value))
+                self.put(Assign(dest, self.reached_by_all(value, dest)))
 
     def store_vector(self, value: Vector, dest: Pull) -> None:
         """Store all lanes of a vector together."""
@@ -108,9 +118,19 @@ class Stepping(Viewing):
         self.storing -= 1
         self.put(Assign(dest[index], element, lane, width, self.nontemporal))
 
+    def reached_by_all(self, term: Term, dest: Term) -> Term:
+        """A term; if it has broadcasts and is stored under a condition, it is computed before that.
+
+        All work-items of a subgroup have to reach a broadcast.
+        """
+        guarded = self.broadcasts and isinstance(dest, Choice)
+        if guarded and any(isinstance(part, OfWorkItem) for part in reached((term,))):
+            return self.variable(term)
+        return term
+
     def loop(
         self,
-        fun: MapHost | MapGlb | MapWrg | MapLcl | MapSeq,
+        fun: MapHost | MapGlb | MapWrg | MapLcl | MapSubgroup | MapSeq,
         length: int,
         body: Callable[[Nat], None],
         *,
@@ -135,6 +155,11 @@ class Stepping(Viewing):
                     self.parallel(f"lid{fun.dim}", size, length, body)
                     self.uneven -= 1
                 self.in_items -= 1
+            case MapSubgroup():  # also of one element: the other subgroups have none
+                self.ids |= {SUBGROUP_ID, SUBGROUP_COUNT}
+                self.uneven += 1
+                self.read_once(self.fresh("i"), SUBGROUP_ID, length, SUBGROUP_COUNT, body)
+                self.uneven -= 1
             case _:
                 unroll = unroll or isinstance(fun, MapSeqUnroll)
                 self.sequential(length, body, unroll=unroll, ahead=isinstance(fun, MapSeqAhead))
@@ -180,7 +205,7 @@ class Stepping(Viewing):
         counter: str,
         first: str | int,
         length: int,
-        step: int,
+        step: str | int,
         body: Callable[[Nat], None],
         *,
         asked: bool = False,

@@ -1,4 +1,6 @@
-"""Folds and broadcasts by subgroups: `reduceSubgroups` and `toSubgroup` in the loop nest.
+"""The level of subgroups in the loop nest: its loops, folds and broadcasts.
+
+`reduceSubgroups` folds an element of each work-item of a group:
 
     let v = subgroup(op, x)                 every work-item; x is its own element
     if slid0 < 1: l[sgid0] = v              the first work-item of each subgroup
@@ -18,18 +20,33 @@ own element; work-items beyond the end of a row load elements again. Element j i
 so the work-items of a subgroup that is smaller than a row read the array itself. The condition has
 the same outcome for all work-items of a subgroup, whatever its size. Rows of one element need no
 condition.
+
+`mapSubgroup` is a loop over the ids of subgroups, and `mapItem` one over the work-items of one:
+
+    for (i = sgid0; i < n; i += sgct0)      sgct0 is the number of subgroups
+      for (k = slid0; k < m; k += sgsz0)    sgsz0 is the number of work-items of the subgroup
+
+The work-items of a subgroup compute a broadcast together. So if subgroups hold arrays, each of them
+takes as many steps as the others, and those beyond the end compute an element again:
+
+    for (k = 0; k < m; k += sgsz0)          element (k + slid0) % m, stored if k + slid0 < m
+
+`reduceItems` folds the elements that a work-item takes, beginning with the neutral element of the
+operator, and then the results of all work-items of the subgroup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from liftpy.errors import InternalError, TypeRefused
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.nat import ZERO, Nat, nat, var
-from liftpy.ir.pull import Pull, Value, known
+from liftpy.ir.pull import Parts, Pull, Value, known
+from liftpy.ir.types import ScalarType
 from liftpy.loops.nest import Assign
+from liftpy.loops.silent import neutral
 from liftpy.loops.stepping import Stepping, anywhere
 from liftpy.loops.tree import (
     Barrier,
@@ -40,9 +57,9 @@ from liftpy.loops.values import (
     SUBGROUP_SIZE,
 )
 from liftpy.loops.viewing import Env
-from liftpy.primitives import MapLcl, ReduceSubgroups, ToSubgroup
+from liftpy.primitives import MapItem, MapLcl, ReduceItems, ReduceSubgroups, ToSubgroup
 from liftpy.primitives.subgroups import subgroup_operator
-from liftpy.views.terms import Load, OfSubgroup, OfSubgroups, OfWorkItem, Term
+from liftpy.views.terms import Condition, Load, OfSubgroup, OfSubgroups, OfWorkItem, Term
 
 
 def by_subgroups(
@@ -87,9 +104,85 @@ def shared(emitter: Stepping, op: str, value: Load, size: int) -> Term:
     return emitter.variable(OfSubgroups(op, own))
 
 
+def over_items(emitter: Stepping, fun: MapItem, xs: Expr, env: Env, dest: Value) -> None:
+    """The loop of a map over the work-items of a subgroup."""
+    source = emitter.argument(xs, env)
+
+    def element(i: Nat, inside: Condition) -> None:
+        place = dest[i] if inside is True else placed(emitter, dest[i], inside)
+        emitter.generate(fun.f.body, {**env, **emitter.computed(fun.f, source[i])}, place)
+
+    divided(emitter, int(source.length), element)
+
+
+def placed(emitter: Stepping, place: Value, inside: Condition) -> Value:
+    """A destination at which nothing is stored where a condition fails."""
+    match place:
+        case Pull():
+            return Pull(place.length, lambda i: placed(emitter, place[i], inside))
+        case Parts(pairs):
+            return Parts(placed(emitter, pairs, inside))
+        case tuple():
+            return tuple(placed(emitter, part, inside) for part in place)
+        case _:
+            return emitter.read.choose(inside, place, 0)
+
+
+def divided(emitter: Stepping, length: int, element: Callable[[Nat, Condition], None]) -> None:
+    """The loop in which the work-items of a subgroup divide the elements of an array among them.
+
+    `element` receives an index, and a condition under which the work-item has this element.
+    """
+    emitter.ids |= {SUBGROUP_LOCAL_ID, SUBGROUP_SIZE}
+    counter = emitter.fresh("i")
+    emitter.in_items += 1
+    if emitter.broadcasts:
+        own = var(SUBGROUP_LOCAL_ID, 0, emitter.local_size[0] - 1)
+        emitter.read_once(
+            counter,
+            0,
+            length,
+            SUBGROUP_SIZE,
+            lambda k: element((k + own) % length, emitter.read.inside(k + own, length)),
+        )
+    else:
+        emitter.read_once(
+            counter, SUBGROUP_LOCAL_ID, length, SUBGROUP_SIZE, lambda k: element(k, True)
+        )
+    emitter.in_items -= 1
+
+
+def by_items(
+    emitter: Stepping, fun: ReduceItems, init: Expr, xs: Expr, env: Env, dest: Value
+) -> None:
+    """The fold of an array by a subgroup; `kernels.launch` has checked function and array."""
+    op = subgroup_operator(fun.f)
+    if op is None or not (isinstance(xs, FunCall) and isinstance(xs.fun, MapItem)):
+        message = f"{fun.name} of {xs.type} has not been checked by kernels.launch"
+        raise InternalError(message)
+    made, t = xs.fun.f, xs.fun.f.body.type
+    start = neutral(op, t) if isinstance(t, ScalarType) else None
+    if start is None:
+        message = f"{op} of {t} has no neutral element"
+        raise InternalError(message)
+    total, value = emitter.registers("acc", t), emitter.registers("acc", t)
+    emitter.put(Assign(total, emitter.read.literal(start, t)))
+    source = emitter.argument(xs.args[0], env)
+
+    def element(i: Nat, inside: Condition) -> None:
+        emitter.generate(made.body, {**env, **emitter.computed(made, source[i])}, value)
+        more = emitter.read.operate(op, (total, value))
+        emitter.put(Assign(total, emitter.read.either(inside, more, total)))
+
+    divided(emitter, int(source.length), element)
+    folded = emitter.variable(OfSubgroup(op, emitter.variable(total)))
+    given = emitter.computed(fun.f, emitter.view(init, env), folded)
+    emitter.generate(fun.f.body, {**env, **given}, dest)
+
+
 def in_subgroup(emitter: Stepping, xs: Expr, env: Env) -> Value:
     """An array whose rows are divided among the work-items of each subgroup."""
-    if emitter.in_items or emitter.uneven:
+    if emitter.in_items:
         raise TypeRefused(
             f"{ToSubgroup.name} is computed for each element of a mapLcl, and all work-items of a "
             "subgroup load the array together: name it with `let` outside of the mapLcl"
@@ -101,6 +194,7 @@ def in_subgroup(emitter: Stepping, xs: Expr, env: Env) -> Value:
             f"{ToSubgroup.name} holds an array in buffers that its kernel only reads, and not one "
             "that the kernel stores: use toLocal"
         )
+    emitter.broadcasts = True
     if length > 1:
         emitter.ids |= {SUBGROUP_LOCAL_ID, SUBGROUP_SIZE}
     own = var(SUBGROUP_LOCAL_ID, 0, size - 1) % length

@@ -1,10 +1,11 @@
 """Where all work-items of a subgroup arrive together, and which values they have in common.
 
-They compute a broadcast together: all of them reach it, and name the same work-item. So no
-broadcast is guarded by a condition whose outcome differs among them, or is in a loop whose
-iterations are divided unevenly. The ids of groups, and the id and the size of the subgroup, are the
-same for all of them. So are the counters of loops that begin at such an id or at a number, and
-variables that are computed only from these and from buffers that the kernel only reads.
+They compute a fold or a broadcast together: all of them reach it, and name the same work-item. So
+neither is guarded by a condition whose outcome differs among them, or is in a loop of which some
+execute more iterations than others. The ids of groups, and the id, the size and the number of
+subgroups, are the same for all of them. So are the counters of loops that begin at such an id or at
+a number, and variables that are computed only from these and from buffers that the kernel only
+reads.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from collections.abc import Iterator
 from liftpy.ir.nat import Nat
 from liftpy.kernels.cutting import HOST_ID
 from liftpy.loops.lower import LoopKernel
-from liftpy.loops.tree import Block, For, If, Let, Simple, statements_in
+from liftpy.loops.tree import Block, For, If, Let, Simple, is_collective, statements_in
 from liftpy.loops.values import (
+    SUBGROUP_COUNT,
     SUBGROUP_ID,
     SUBGROUP_SIZE,
     Cell,
@@ -26,12 +28,13 @@ from liftpy.loops.values import (
     RangeTest,
     Select,
     SubgroupBroadcast,
+    SubgroupReduce,
     Value,
     values_in,
 )
 
 GROUP_ID = "wid"
-OF_ALL = {SUBGROUP_ID, SUBGROUP_SIZE, HOST_ID}
+OF_ALL = {SUBGROUP_ID, SUBGROUP_SIZE, SUBGROUP_COUNT, HOST_ID}
 """The ids that all work-items of a subgroup have in common, apart from those of groups."""
 
 
@@ -92,8 +95,18 @@ def begins_together(s: For) -> bool:
     return isinstance(s.first, int) or is_common(s.first, frozenset())
 
 
+def is_even_in_subgroup(s: For, code: LoopKernel) -> bool:
+    """Whether all work-items of a subgroup execute the same number of iterations of a loop.
+
+    They do if they begin together, because a step is the same for all of them.
+    """
+    return begins_together(s) or is_even(s, code)
+
+
 def is_even(s: For, code: LoopKernel) -> bool:
     """Whether all work-items of a group execute the same number of iterations of a loop."""
+    if isinstance(s.step, str):  # subgroups differ in size and in number of elements
+        return False
     if isinstance(s.first, int) or s.first.startswith(GROUP_ID):
         return True
     size = code.local_size[int(s.first[-1])]
@@ -102,8 +115,8 @@ def is_even(s: For, code: LoopKernel) -> bool:
 
 
 def faults(code: LoopKernel) -> Iterator[str]:
-    """What keeps the work-items of a subgroup from computing its broadcasts together."""
-    if has_broadcast(code.block):
+    """What keeps the work-items of a subgroup from computing folds and broadcasts together."""
+    if has_broadcast(code.block) or is_collective(code.block):
         yield from _of_block(code.block, code, frozenset(), together=True)
 
 
@@ -120,7 +133,9 @@ def _of_block(
                     common |= {s.name}
             case For():
                 inner = common | {s.counter} if begins_together(s) else common - {s.counter}
-                yield from _of_block(s.body, code, inner, together=together and is_even(s, code))
+                yield from _of_block(
+                    s.body, code, inner, together=together and is_even_in_subgroup(s, code)
+                )
             case If(condition, then, otherwise):
                 same = together and all(is_same(t, common) for t in condition.tests)
                 for part in (then, otherwise):
@@ -134,6 +149,8 @@ def _of_value(value: Value, common: frozenset[str], *, together: bool) -> Iterat
     match value:
         case Select(condition):
             together = together and all(is_same(t, common) for t in condition.tests)
+        case SubgroupReduce(op) if not together:
+            yield f"a fold by {op} that not all work-items of a subgroup reach"
         case SubgroupBroadcast(_, row, item):
             if not together:
                 yield f"a broadcast of element {item} that not all work-items of a subgroup reach"

@@ -167,14 +167,15 @@ class Block:
 class For:
     """Iterates a counter from `first` to below `bound` in steps of `step`.
 
-    `first` is an id if the loop is over ids, else a number. `ahead` asks for prefetch hints for
-    what the next iteration reads (`liftpy.loops.fetching`).
+    `first` is an id if the loop is over ids, else a number. `step` is a number, or the size or the
+    number of subgroups, which are at least 1. `ahead` asks for prefetch hints for what the next
+    iteration reads (`liftpy.loops.fetching`).
     """
 
     counter: str
     first: str | int
     bound: int
-    step: int
+    step: str | int
     body: Block
     ahead: bool = False
 

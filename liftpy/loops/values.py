@@ -16,8 +16,11 @@ from liftpy.ir.types import F32, I32, ScalarType
 from liftpy.primitives.lowered import TEXEL
 from liftpy.views.terms import Memory
 
-SUBGROUP_ID, SUBGROUP_LOCAL_ID, SUBGROUP_SIZE = SUBGROUP_IDS = "sgid0", "slid0", "sgsz0"
-"""The id of a subgroup in its group, that of a work-item in its subgroup, the subgroup's size."""
+SUBGROUP_ID, SUBGROUP_LOCAL_ID = "sgid0", "slid0"
+"""The id of a subgroup in its group, and that of a work-item in its subgroup."""
+SUBGROUP_SIZE, SUBGROUP_COUNT = "sgsz0", "sgct0"
+"""The size of a work-item's subgroup, and the number of subgroups of its group."""
+SUBGROUP_IDS = SUBGROUP_ID, SUBGROUP_LOCAL_ID, SUBGROUP_SIZE, SUBGROUP_COUNT
 
 # --- expressions ----------------------------------------------------------------------------------
 

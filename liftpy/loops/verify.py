@@ -44,7 +44,9 @@ from liftpy.loops.tree import (
     Update,
 )
 from liftpy.loops.values import (
+    SUBGROUP_COUNT,
     SUBGROUP_ID,
+    SUBGROUP_SIZE,
     Cell,
     Condition,
     Const,
@@ -68,6 +70,8 @@ from liftpy.primitives.subgroups import SUBGROUP_OPERATORS, SUBGROUP_TYPES
 from liftpy.primitives.vector import LANES_OF_A_DOT
 from liftpy.views.terms import Memory
 
+STEPS = frozenset({SUBGROUP_SIZE, SUBGROUP_COUNT})
+"""The ids that may be the step of a loop: all are at least 1."""
 WIDTHS = frozenset({1, 2, 3, 4, 8, 16})
 
 
@@ -125,7 +129,7 @@ def _of_block(block: Block, scope: KernelPoint) -> Iterator[str]:
                 for part in values_in(value):
                     yield from _of_value(part, scope)
                     if isinstance(part, SubgroupReduce):
-                        yield from _of_subgroup(s, part, scope)
+                        yield from _of_subgroup(s, part)
         match s:
             case Let(name, value):
                 if name in scope.variables or name in scope.indices or name in memories:
@@ -179,10 +183,8 @@ def _of_update(s: Update) -> Iterator[str]:
         yield f"{cell.memory.name} is updated by {value.width} of {value.type}"
 
 
-def _of_subgroup(s: Simple, value: SubgroupReduce, scope: KernelPoint) -> Iterator[str]:
+def _of_subgroup(s: Simple, value: SubgroupReduce) -> Iterator[str]:
     """What is wrong with a fold of a subgroup in a statement."""
-    if not scope.uniform:
-        yield f"a fold of subgroups by {value.op} that not every work-item reaches"
     if not isinstance(s, Let) or s.value is not value:
         yield f"a fold of subgroups by {value.op} is not the value of a variable"
     if value.op not in SUBGROUP_OPERATORS or value.type not in SUBGROUP_TYPES:
@@ -198,9 +200,11 @@ def _of_loop(s: For, scope: KernelPoint) -> Iterator[str]:
         if low not in scope.code.ids:
             yield f"a loop begins at {low}, which is no id of the kernel"
             return
-        uniform = uniform and together.is_even(s, scope.code)
         low = 0
-    if s.bound < 0 or s.step < 1:
+    if isinstance(s.step, str) and s.step not in STEPS.intersection(scope.code.ids):
+        yield f"a loop has steps of {s.step}, which is no size or number of subgroups of the kernel"
+    uniform = uniform and together.is_even(s, scope.code)
+    if s.bound < 0 or (isinstance(s.step, int) and s.step < 1):
         yield f"the loop over {s.counter} goes to {s.bound} in steps of {s.step}"
     elif s.bound > low:  # the body of an empty loop is never reached
         indices = {**scope.indices, s.counter: (low, s.bound - 1)}

@@ -41,7 +41,9 @@ from liftpy.primitives import (
     At,
     MapGlb,
     MapHost,
+    MapItem,
     MapLcl,
+    MapSubgroup,
     MapWrg,
     MemoryPrimitive,
     ReduceInPlace,
@@ -89,6 +91,7 @@ class Viewing:
     ids: set[str] = field(default_factory=set)
     uneven: int = 0
     in_items: int = 0  # maps over local ids whose functions are being emitted
+    broadcasts: bool = False  # whether subgroups hold arrays
     nontemporal: bool = False
     storing: int = 0  # vectors whose elements are being computed
     views: dict[tuple[int, ...], tuple[Expr, list[Value], Value]] = field(default_factory=dict)
@@ -184,7 +187,9 @@ class Viewing:
                 | MapHost()
                 | MapGlb()
                 | MapWrg()
-                | MapLcl() as fun,
+                | MapLcl()
+                | MapSubgroup()
+                | MapItem() as fun,
                 _,
             ):
                 memories = "toPrivate, toLocal or toGlobal"

@@ -4,6 +4,12 @@ For any two stores to a buffer, and for a store and a load of the same buffer, t
 work-items that access one address are searched for, by the digits of addresses or by z3. Accesses
 of unrolled code count as one if their addresses form rows of equal length at equal distances.
 
+Where subgroups divide arrays among them, and their work-items do, the id of a work-item is what it
+has of both: the element of the subgroup (`SUBGROUP_ELEMENT`) and its own (`ITEM_ELEMENT`). For two
+different work-items differ in one of them: the counter of a loop from the id of a subgroup in steps
+of their number takes no value for two subgroups, and so does that of a loop over the work-items of
+one. Of a loop whose counter `k` begins at 0, the element is `k` plus the id in the subgroup.
+
 Work-items may share an element that they only update atomically, all by the same operator: this
 operator is associative and commutative, and no update is lost. An atomic update and any other
 access must not share an element.
@@ -13,18 +19,27 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from liftpy.ir.constraint import Constraint, at_most, equal
 from liftpy.ir.nat import Nat, var
 from liftpy.kernels.cutting import HOST_ID
 from liftpy.loops.bounds import CodePlace, accesses
 from liftpy.loops.lower import LoopKernel
+from liftpy.loops.together import GROUP_ID
+from liftpy.loops.tree import For, statements_in
 from liftpy.loops.values import (
+    SUBGROUP_COUNT,
+    SUBGROUP_ID,
     SUBGROUP_IDS,
+    SUBGROUP_LOCAL_ID,
 )
 from liftpy.semantics.smt import Collision, Side, Undecided, find_collision
 from liftpy.views.terms import Memory
+
+SUBGROUP_ELEMENT, ITEM_ELEMENT = "element of the subgroup", "element of the item"
+ELEMENTS: tuple[str, str] = SUBGROUP_ELEMENT, ITEM_ELEMENT
+"""What tells work-items apart where subgroups and their work-items divide arrays."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,16 @@ class AccessRows:
     place: CodePlace
     op: str = ""
 
+    @property
+    def own(self) -> frozenset[str]:
+        """The names of the elements that tell the work-items of a group apart, if not their ids."""
+        ranges = self.place.ranges.values()
+        if any(SUBGROUP_ELEMENT in index.names() for index in ranges):
+            names = self.first.substitute(self.place.ranges).names()
+            if not any(name.startswith(("lid", "gid")) for name in names):
+                return frozenset(ELEMENTS)
+        return frozenset()
+
     def side(self) -> Side:
         """The addresses, and the conditions under which they are accessed."""
         address = self.first.substitute(self.place.ranges)
@@ -74,12 +99,15 @@ def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
     iteration of the host's loop: all work-items of a launch have the same one.
     """
     left_out = {*SUBGROUP_IDS, HOST_ID}
-    ids = {n: count for n, count in code.ranges.items() if count > 1 and n not in left_out}
-    runs = list(runs_of(code))
+    every = {n: count for n, count in code.ranges.items() if count > 1 and n not in left_out}
+    elements = ElementsOf(code)
+    if elements.counters:
+        every |= {"lid0": code.local_size[0]}
+    runs = list(runs_of(code, elements))
     if not all(is_told_apart(code, dim) for dim in range(3)):
         why = "the launch has more work-items than the ids tell apart"
         return tuple(Shared(r.memory, r.first, r.first, why) for r in runs)
-    if not ids:
+    if not every:
         return ()
     found: list[Shared] = []
     sides = ((run, run.side()) for run in runs)
@@ -88,6 +116,10 @@ def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
             continue
         if one.op and one.op == two.op:
             continue
+        ids = {} if one.own and two.own else every
+        if one.own or two.own:
+            groups = {n: count for n, count in every.items() if n.startswith(GROUP_ID)}
+            ids = {**ids, **groups, **elements.counts}
         answer = find_collision(here, there, ids, (HOST_ID,))
         if isinstance(answer, Collision):
             found.append(Shared(one.memory, one.first, two.first, str(answer)))
@@ -101,7 +133,8 @@ def is_told_apart(code: LoopKernel, dim: int) -> bool:
     """Whether the ids that a kernel uses distinguish its work-items in a dimension."""
     group = code.local_size[dim]
     whole = code.global_size[dim] == 1 or f"gid{dim}" in code.ids
-    within = group == 1 or f"lid{dim}" in code.ids
+    by_subgroups = dim == 0 and {SUBGROUP_ID, SUBGROUP_LOCAL_ID} <= set(code.ids)
+    within = group == 1 or f"lid{dim}" in code.ids or by_subgroups
     return whole or (within and (code.global_size[dim] == group or f"wid{dim}" in code.ids))
 
 
@@ -116,13 +149,51 @@ def id_links(code: LoopKernel) -> Iterator[Constraint]:
             yield equal(known[gid], known.get(wid, var(wid, 0, groups - 1)) * group + within)
 
 
-def runs_of(code: LoopKernel) -> Iterator[AccessRows]:
+class ElementsOf:
+    """The loops in which subgroups and work-items divide arrays: the elements that they take.
+
+    `counters` has the loops by their counters, and `counts` the number of values of each element.
+    """
+
+    def __init__(self, code: LoopKernel) -> None:
+        loops = [s for s in statements_in(code.block) if isinstance(s, For)]
+        self.counters = {s.counter: s for s in loops if isinstance(s.step, str)}
+        beyond = code.local_size[0]  # work-items that have no element in the last iteration
+        self.counts: dict[str, int] = dict.fromkeys(ELEMENTS, 1)
+        for s in self.counters.values():
+            name = self.of(s)
+            self.counts[name] = max(self.counts[name], s.bound + beyond)
+
+    @staticmethod
+    def of(loop: For) -> str:
+        """The element that a loop's iteration determines."""
+        return SUBGROUP_ELEMENT if loop.step == SUBGROUP_COUNT else ITEM_ELEMENT
+
+    def at(self, place: CodePlace) -> CodePlace:
+        """A place with elements instead of the counters and ids of subgroups."""
+        ranges, links = dict(place.ranges), list(place.links)
+        for counter, loop in self.counters.items():
+            if counter not in place.ranges:
+                continue
+            name = self.of(loop)
+            element = var(name, 0, self.counts[name] - 1)
+            if isinstance(loop.first, int):
+                ranges[SUBGROUP_LOCAL_ID] = element - place.ranges[counter]
+            else:
+                ranges[counter] = element
+                _, last = place.ranges[counter].bounds
+                links.append(at_most(element, 0 if last is None else last))
+        return replace(place, ranges=ranges, links=tuple(links))
+
+
+def runs_of(code: LoopKernel, elements: ElementsOf) -> Iterator[AccessRows]:
     """The accesses of buffers that are stored to, with accesses of adjacent elements as one."""
     start = CodePlace(code.indices, links=tuple(id_links(code)))
     groups: dict[object, tuple[Memory, bool, Nat, CodePlace, str, set[int]]] = {}
-    for cell, store, place, op in accesses(code.block, start):
+    for cell, store, found, op in accesses(code.block, start):
         if not (cell.memory.writable and cell.memory.space == "global"):
             continue
+        place = elements.at(found)
         number = cell.index.terms.get((), 0)
         base = cell.index - number
         key = (cell.memory, store, base, place.key, op)

@@ -50,7 +50,7 @@ get_global_id get_local_id get_group_id barrier select fma mad min max abs shuff
 """
 #: Names that no buffer may have: those that the emitter makes, and families of OpenCL's own.
 TAKEN = re.compile(
-    r"(v|i|acc|p|l|old|gid|wid|lid|sgid|slid|hid|k)\d+\w*|lanes"
+    r"(v|i|acc|p|l|old|gid|wid|lid|sgid|slid|sgsz|sgct|hid|k)\d+\w*|lanes"
     r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_|fetch_|element_of_|read_image)\w*"
     r"|(read|stored|load|store)_\w+_\d+|(arm_)?dot(_[iu]8_[iu]8)?|sub_?groups?_\w*"
 )

@@ -136,7 +136,7 @@ class Printer:
                     if has_known_guards(s) or is_copy(s):
                         lines.append(f"{pad}#pragma unroll")
                     advance = f"{counter}++" if step == 1 else f"{counter} += {step}"
-                    kind = whole_type(bound - 1 + step)
+                    kind = whole_type(bound - 1 + (step if isinstance(step, int) else LARGEST))
                     head = f"{kind} {counter} = {first}; {counter} < {bound}; {advance}"
                     lines.append(f"{pad}for ({head}) {{")
                     lines += self.statements(body, indent + 1)
@@ -297,6 +297,10 @@ PLACES = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 """The types of the mask of a shuffle, by the bytes of the elements."""
 
 
+LARGEST = 1 << 16
+"""The most work-items of a group, and so of its subgroups, on any device that is known."""
+
+
 def whole_type(most: int) -> str:
     """The C type of an id or a counter that may reach a number."""
     return "int" if most <= MAX_INT else "long"
@@ -324,7 +328,7 @@ def is_copy(s: For) -> bool:
 
 def copies(s: For) -> int:
     """The number of elements that a loop stores in local memory; 0 if it does anything else."""
-    if not isinstance(s.first, int):
+    if not (isinstance(s.first, int) and isinstance(s.step, int)):
         return 0
     each = 0
     for part in s.body.statements:
@@ -348,7 +352,9 @@ def has_known_guards(s: For) -> bool:
     pass, none remain. (`loops/unswitch.py` splits most longer loops at their guards.)
     """
     own = frozenset((s.counter,))
-    if not isinstance(s.first, int) or -(-(s.bound - s.first) // s.step) not in CRASHING:
+    if not (isinstance(s.first, int) and isinstance(s.step, int)):
+        return False
+    if -(-(s.bound - s.first) // s.step) not in CRASHING:
         return False
     return any(test.index.names() == own for test in tests_in(s.body))
 

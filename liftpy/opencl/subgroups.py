@@ -13,8 +13,16 @@ from liftpy.ir.types import INTEGERS, ScalarType
 from liftpy.opencl.c import vector_type
 from liftpy.primitives.subgroups import SUBGROUP_TYPES
 
-SUBGROUP_IDS = {"sgid": "subgroup_id", "slid": "subgroup_local_id", "sgsz": "subgroup_size"}
-"""The C functions that return the ids and the size of subgroups."""
+SUBGROUP_IDS = {
+    "sgid": "subgroup_id",
+    "slid": "subgroup_local_id",
+    "sgsz": "subgroup_size",
+    "sgct": "subgroup_count",
+}
+"""The C functions that return the ids, the size and the number of subgroups."""
+
+CALLS = tuple(f"= {name}()" for name in SUBGROUP_IDS.values())
+"""How kernels declare these."""
 
 SUBGROUP_COUNT = "subgroup_count()"
 """The number of subgroups of a group. Only kernels call it: Mesa crashes if a helper does."""
@@ -99,14 +107,14 @@ def broadcast_call(t: ScalarType) -> str:
 
 def subgroup_helpers(text: str) -> list[str]:
     """The definitions of the subgroup functions that a text calls."""
-    if "subgroup_" not in text:
-        return []
     found = sorted(set(FOLDS.findall(text)))
     types = {vector_type(t.name, 1): t for t in SUBGROUP_TYPES}
     folds = [fold_c(op, types[t]) for op in NAMES for name, t in found if name == NAMES[op]]
     broadcasts = [BROADCAST.format(t=t) for t in sorted(set(BROADCASTS.findall(text)))]
-    sizes = [SIZE] if broadcasts else []
-    return [IDS, *folds, *sizes, *broadcasts] if folds or broadcasts else []
+    if not (folds or broadcasts or any(call in text for call in CALLS)):
+        return []
+    sizes = [SIZE] if "subgroup_size()" in text else []
+    return [IDS, *folds, *sizes, *broadcasts]
 
 
 def fold_c(op: str, t: ScalarType) -> str:

@@ -11,30 +11,38 @@ from typing import TypeAlias
 
 from liftpy.ir.function import Lambda
 from liftpy.ir.walk import has_call
-from liftpy.primitives.lowered import MapGlb, MapLcl, MapWrg
+from liftpy.primitives.parallel import MapGlb, MapItem, MapLcl, MapSubgroup, MapWrg
 
+#: A parallel map.
+Parallel: TypeAlias = MapGlb | MapWrg | MapLcl | MapSubgroup | MapItem
 #: A parallel level: the class of the map, and its dimension.
-Level: TypeAlias = tuple[type[MapGlb | MapWrg | MapLcl], int]
-PARALLEL = (MapGlb, MapWrg, MapLcl)
+Level: TypeAlias = tuple[type[Parallel], int]
+PARALLEL = (MapGlb, MapWrg, MapLcl, MapSubgroup, MapItem)
+OF_SUBGROUPS = (MapSubgroup, MapItem)
+"""The levels of subgroups, which are formed along dimension 0 of a group."""
 
 
-def level_of(fun: MapGlb | MapWrg | MapLcl) -> Level:
+def level_of(fun: Parallel) -> Level:
     """The level of a parallel map."""
     return type(fun), fun.dim
 
 
 def word(level: Level) -> str:
-    """A level as the text form writes it."""
-    return f"{level[0].name}({level[1]})"
+    """A level as the text form writes it, without the size of groups."""
+    kind, dim = level
+    return kind.name if kind in OF_SUBGROUPS else f"{kind.name}({dim})"
 
 
 def misplaced(level: Level, above: Sequence[Level]) -> str | None:
     """Why a level must not be nested inside the levels `above`; None if it may be.
 
     Nested levels differ (3); a `mapLcl` is inside a `mapWrg` of its dimension (4, 5), not around
-    one (6); `mapGlb` is not mixed with `mapWrg` or `mapLcl` (8).
+    one (6); `mapGlb` is not mixed with `mapWrg` or `mapLcl` (8). A `mapSubgroup` is inside a
+    `mapWrg(0)`, and a `mapItem` inside a `mapSubgroup`; neither is mixed with `mapLcl`.
     """
     kind, dim = level
+    if kind in OF_SUBGROUPS or any(other in OF_SUBGROUPS for other, _ in above):
+        return misplaced_in_subgroups(level, above)
     if kind is MapWrg and (MapLcl, dim) in above:
         return (
             f"{word(level)} is inside a mapLcl({dim}): work-groups hold work-items, not the reverse"
@@ -49,6 +57,25 @@ def misplaced(level: Level, above: Sequence[Level]) -> str | None:
         return (
             "mapGlb cannot be mixed with mapWrg or mapLcl in one kernel: use toGlobal between them"
         )
+    return None
+
+
+def misplaced_in_subgroups(level: Level, above: Sequence[Level]) -> str | None:
+    """`misplaced` for a level of subgroups, or a level inside one."""
+    kinds = [kind for kind, _ in above]
+    around = next((other.name for other in kinds if other in OF_SUBGROUPS), "")
+    kind, _ = level
+    needed: Level = (MapSubgroup, 0) if kind is MapItem else (MapWrg, 0)
+    if kind not in OF_SUBGROUPS:
+        return f"{word(level)} is inside a {around}: a subgroup divides arrays by mapItem only"
+    if MapItem in kinds:
+        return f"{word(level)} is inside a {MapItem.name}: a work-item is not divided further"
+    if level in above:
+        return f"{word(level)} is inside another {word(level)}"
+    if needed not in above:
+        return f"{word(level)} is outside every {word(needed)}: put it inside one"
+    if MapLcl in kinds:
+        return f"{word(level)} is inside a mapLcl: a subgroup is a part of a group, not of an item"
     return None
 
 

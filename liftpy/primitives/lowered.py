@@ -6,7 +6,6 @@ Each has the meaning of its algorithmic form, so lowering is sound by definition
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,9 +23,6 @@ from liftpy.primitives.map import AnyMap, array_of
 from liftpy.primitives.reduce import AnyReduce
 from liftpy.primitives.scan import AnyExclusiveScan, AnyInclusiveScan
 from liftpy.primitives.slide import Slide
-
-DIMENSIONS = (0, 1, 2)
-"""The dimensions of a launch."""
 
 
 @dataclass(frozen=True)
@@ -66,45 +62,6 @@ class MapHost(AnyMap):
 
 
 @dataclass(frozen=True)
-class ParallelMap(AnyMap):
-    """Runs `map` over the ids of a launch in dimension `dim`."""
-
-    dim: int = 0
-
-    def type_of(self, xs: Type) -> Type:
-        if self.dim not in DIMENSIONS:
-            ways = " or ".join(f"{self.name}({dim}, ...)" for dim in DIMENSIONS)
-            message = (
-                f"{self.name} cannot use dimension {self.dim}\n"
-                f"  a launch has the dimensions {', '.join(map(str, DIMENSIONS))}\n"
-                f"  write {ways}"
-            )
-            raise TypeRefused(message)
-        return super().type_of(xs)
-
-
-@dataclass(frozen=True)
-class MapGlb(ParallelMap):
-    """Runs `map` over the global ids of dimension `dim`."""
-
-    name: ClassVar[str] = "mapGlb"
-
-
-@dataclass(frozen=True)
-class MapWrg(ParallelMap):
-    """Runs `map` over the work-groups of dimension `dim`."""
-
-    name: ClassVar[str] = "mapWrg"
-
-
-@dataclass(frozen=True)
-class MapLcl(ParallelMap):
-    """Runs `map` over the local ids of a work-group in dimension `dim`."""
-
-    name: ClassVar[str] = "mapLcl"
-
-
-@dataclass(frozen=True)
 class ReduceSeq(AnyReduce):
     """Runs `reduce` as a loop of one work-item; the accumulator is private."""
 
@@ -129,39 +86,6 @@ class ReduceInPlace(AnyReduce):
     """
 
     name: ClassVar[str] = "reduceInPlace"
-
-
-@dataclass(frozen=True)
-class ReduceSubgroups(AnyReduce):
-    """Folds one element of each work-item of a group by the subgroup functions of a device.
-
-    `mapLcl(0)` makes the array, and all work-items get the result. The function is a sum, a maximum
-    or a minimum. The device chooses the order. The meaning has the opposite order of `reduce`, so
-    that the two are equal only for associative and commutative functions. The maximum or minimum of
-    a number and NaN may be either of them.
-
-    reduceSubgroups(f) : (a, [a]n) -> a        f(... f(f(init, xs[n-1]), xs[n-2]) ..., xs[0])
-    """
-
-    name: ClassVar[str] = "reduceSubgroups"
-
-    def type_of(self, init: Type, xs: Type) -> Type:
-        element = array_of(self.name, xs).element
-        if init != element:
-            raise TypeRefused(
-                f"{self.name} folds elements of the accumulator's type, {init}; "
-                f"these are of type {element}: convert them with map first"
-            )
-        return init
-
-    def meaning(
-        self, read: Reader, f: Callable[[Value, Value], Value], init: Value, xs: Pull
-    ) -> Value:
-        last = xs.length - 1
-        return read.reduced(f, init, Pull(xs.length, lambda i: xs[last - i]))
-
-    def reference(self, f: Callable[[Any, Any], Any], init: Any, xs: list[Any]) -> Any:
-        return functools.reduce(f, reversed(xs), init)
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from liftpy.primitives import (
     At,
     Generate,
     MapVec,
-    ReduceSubgroups,
     ReduceVec,
     SlideSeq,
 )
+from liftpy.primitives.parallel import AnyReduceBySubgroups, MapSubgroup
 from liftpy.rewrite.rule import ValueVar
 from liftpy.rewrite.rules.notation import S, T, U, array, function, k, m, n, unknown
 
@@ -49,9 +49,10 @@ UNKNOWN: dict[str, Callable[[str], Any]] = {
 
 #: General instances that do not follow from the fields; one of a base class serves subclasses.
 GENERAL: dict[type[Primitive], Callable[[Any], Instance]] = {
+    MapSubgroup: lambda p: (p(function(f, x=T), var("items", None)), (xs,)),
     AnyMap: lambda p: (p(function(f, x=T)), (xs,)),
     AnyReduce: lambda p: (p(function(f, a=U, x=T)), (z, xs)),
-    ReduceSubgroups: lambda p: (p(function(op, a=S, x=S)), (start, array("xs", S, n))),
+    AnyReduceBySubgroups: lambda p: (p(function(op, a=S, x=S)), (start, array("xs", S, n))),
     Get: lambda p: (p(1), (Param("pair", TupleType((T, U))),)),
     Generate: lambda p: (p(var("length", None), function(f, i=I32)), ()),
     At: lambda p: (p(), (Param("i", I32), xs)),

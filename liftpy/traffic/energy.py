@@ -36,7 +36,7 @@ from liftpy.pipeline import run_code
 from liftpy.primitives.dialects import LoweredProgram
 from liftpy.traffic.energy_costs import EnergyCosts
 from liftpy.traffic.model import Modelled
-from liftpy.traffic.subgroups import with_subgroups_of
+from liftpy.traffic.subgroups import step_of, with_subgroups_of
 from liftpy.traffic.time import modelled
 
 Executed: TypeAlias = dict[tuple[str, str], float]
@@ -112,9 +112,9 @@ def in_block(block: Block, times: float, subgroup: int) -> Executed:
     for s in block:
         match s:
             case For(first=int(first)):
-                add(found, in_block(s.body, times * -(-(s.bound - first) // s.step), subgroup))
+                add(found, in_block(s.body, times * -(-(s.bound - first) // step_of(s)), subgroup))
             case For():  # it begins at an id, and all ids below the step share the iterations
-                add(found, in_block(s.body, times * s.bound / s.step, subgroup))
+                add(found, in_block(s.body, times * s.bound / step_of(s), subgroup))
             case If():
                 branches = (in_block(b, times, subgroup) for b in (s.then, s.otherwise))
                 add(found, max(branches, key=lambda counted: sum(counted.values())))

@@ -37,7 +37,16 @@ from liftpy.traffic.model import LATENCY, ModelledKernel
 from liftpy.traffic.nest import Access, Axis, Loop, Nest
 from liftpy.traffic.reading import Counts, Place, Reader
 from liftpy.traffic.reuse import Traffic, by_array, warm
-from liftpy.traffic.subgroups import WORD, WorkItem, addresses, lanes, lines_of, rounds_of
+from liftpy.traffic.subgroups import (
+    WORD,
+    WorkItem,
+    addresses,
+    axes_of_items,
+    lanes,
+    lines_of,
+    rounds_of,
+    step_of,
+)
 
 OPERANDS = 64
 """Bytes of registers of a work-item beside its private memory; assumed."""
@@ -112,7 +121,7 @@ def kernel_on_gpu(code: LoopKernel, device: Device, hardware: Hardware) -> Model
     """The model of one kernel on a GPU."""
     placed = residency_of(code, device, hardware)
     names, batches, together, shares = axes_of(code, placed)
-    first = "lid0" if code.kernel.demand.groups else "gid0"
+    first = names["lid0"][0].name if code.kernel.demand.groups else "gid0"
     ids = {**code.ranges, SUBGROUP_LOCAL_ID: hardware.subgroup}
     reader = Reader(first, code.regular, ids, hardware.subgroup)
     body = side_by_side(reader.block(code.block, names, []), together)
@@ -278,7 +287,7 @@ def unrolled(loop: For, regular: AbstractSet[str]) -> int:
     """
     if not (isinstance(loop.first, int) and is_straight(loop.body, regular)):
         return 1
-    return max(1, min(UNROLLED, -(-(loop.bound - loop.first) // loop.step)))
+    return max(1, min(UNROLLED, -(-(loop.bound - loop.first) // step_of(loop))))
 
 
 def is_straight(block: Block, regular: AbstractSet[str]) -> bool:
@@ -328,11 +337,12 @@ def axes_of(
         shares += [(axes["unit"].name, axes["unit"].trips)] if axes["unit"].trips > 1 else []
     if grouped:
         for d, count in enumerate(code.local_size):
-            lid = Axis(f"lid{d}", count)
-            names[f"lid{d}"] = (lid,)
-            together += [lid] if count > 1 else []
+            own = (Axis(f"lid{d}", count),) if d else axes_of_items(code, placed.subgroup)
+            names |= {axis.name: (replace(axis, stride=1),) for axis in own}
+            names[f"lid{d}"] = own
+            together += [axis for axis in own if axis.trips > 1]
             group = (replace(a, stride=a.stride * count) for a in names[f"wid{d}"])
-            names[f"gid{d}"] = (*group, lid)
+            names[f"gid{d}"] = (*group, *own)
     return names, batches, together, tuple(shares)
 
 

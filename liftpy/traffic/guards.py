@@ -18,6 +18,7 @@ from liftpy.loops.values import (
     Condition,
     Fails,
 )
+from liftpy.traffic.subgroups import step_of
 
 IN_GROUPS = ("wid", "lid")
 """The ids that make a global one."""
@@ -47,7 +48,7 @@ def share(
     values: dict[str, Sequence[int]] = {name: range(count) for name, count in ids.items()}
     for loop in loops:
         first = loop.first if isinstance(loop.first, int) else 0
-        step = loop.step if isinstance(loop.first, int) else 1
+        step = step_of(loop) if isinstance(loop.first, int) else 1
         values[loop.counter] = range(first, loop.bound, step)
     begins = {loop.first for loop in loops if loop.counter in names}
     parts = {f"{part}{name[-1]}" for name in names if name.startswith("gid") for part in IN_GROUPS}

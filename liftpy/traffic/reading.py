@@ -42,6 +42,7 @@ from liftpy.loops.values import (
 )
 from liftpy.traffic.guards import share
 from liftpy.traffic.nest import Access, Axis, Derived, Digit, Loop, Nest
+from liftpy.traffic.subgroups import axes_of_items, step_of
 
 Names: TypeAlias = Mapping[str, tuple[Axis, ...]]
 """The digits whose sum is an id or a counter."""
@@ -116,6 +117,9 @@ def work_of(code: LoopKernel, units: int) -> Work:
         "wid": tuple(g // s for g, s in zip(code.global_size, code.local_size, strict=True)),
     }
     dims = [(f"{prefix}{d}", sizes[prefix][d]) for prefix in prefixes for d in (2, 1, 0)]
+    own = axes_of_items(code, 1) if groups else ()
+    if groups:
+        dims[-1:] = [(axis.name, axis.trips) for axis in reversed(own)]
     left, trips, shares = units, dict(dims), list[tuple[str, int]]()
     names: dict[str, tuple[Axis, ...]] = {}
     for k, (name, count) in enumerate(dims):
@@ -124,6 +128,8 @@ def work_of(code: LoopKernel, units: int) -> Work:
         unit = Axis(f"unit of {name}", taken, trips[name])
         shares += [(unit.name, taken)] if taken > 1 else []
         names[name] = (Axis(name, trips[name]), unit)
+    if len(own) > 1:
+        names["lid0"] = tuple(replace(names[a.name][0], stride=a.stride) for a in own)
     if groups:
         for d in range(3):
             group = (replace(a, stride=a.stride * code.local_size[d]) for a in names[f"wid{d}"])
@@ -241,9 +247,9 @@ class Reader:
     def loop(self, s: For, names: Names, around: Sequence[tuple[str, int]]) -> Loop:
         """A loop. If its counter begins at an id, that is a digit of it."""
         begin = s.first if isinstance(s.first, int) else 0
-        trips = max(1, -(-(s.bound - begin) // s.step))
+        trips = max(1, -(-(s.bound - begin) // step_of(s)))
         axis = f"{s.counter} {len(around)}"
-        mine = Axis(axis, trips, s.step)
+        mine = Axis(axis, trips, step_of(s))
         ids = () if isinstance(s.first, int) else names.get(s.first, ())
         if len(ids) == 1:  # those beyond the bound execute no iteration
             ids = (replace(ids[0], trips=min(ids[0].trips, s.bound)),)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat, var
 from liftpy.ir.types import size_bytes
 from liftpy.loops.lower import LoopKernel
@@ -28,6 +29,7 @@ from liftpy.loops.tree import (
 from liftpy.loops.unswitch import Given, own_tests
 from liftpy.loops.unused import without_unused
 from liftpy.loops.values import (
+    SUBGROUP_COUNT,
     SUBGROUP_ID,
     SUBGROUP_LOCAL_ID,
     SUBGROUP_SIZE,
@@ -36,6 +38,7 @@ from liftpy.loops.values import (
     Value,
     rebuilt,
 )
+from liftpy.traffic.nest import Axis
 
 WORD = 4
 """Bytes of a word of a bank of local memory."""
@@ -115,11 +118,13 @@ def rounds_of(starts: Sequence[int], width: int, banks: int, unit: int = WORD) -
 def with_subgroups_of(code: LoopKernel, size: int) -> LoopKernel:
     """A kernel as it runs where subgroups have this size, so that tests on the size are decided.
 
-    Subgroups are assumed to consist of adjacent work-items, in their order.
+    Subgroups are assumed to consist of adjacent work-items, in their order. Steps of loops are
+    numbers.
     """
     if SUBGROUP_SIZE not in code.ids:
         return code
-    size = min(size, code.local_size[0])
+    group = code.local_size[0]
+    size = min(size, group)
     holding, failing = set[RangeTest](), set[RangeTest]()
     for s in statements_in(code.block):
         for test in own_tests(s):
@@ -127,12 +132,13 @@ def with_subgroups_of(code: LoopKernel, size: int) -> LoopKernel:
                 room = test.room.substitute({SUBGROUP_SIZE: size}).value({})
                 (holding if room >= 0 else failing).add(test)
     decided = Given(frozenset(holding), frozenset(failing)).block(code.block)
-    own = var("lid0", 0, code.local_size[0] - 1) % size
-    return replace(code, block=without_unused(in_order(decided, own)))
+    steps = {SUBGROUP_SIZE: size, SUBGROUP_COUNT: -(-group // size)}
+    sized = in_order(decided, var("lid0", 0, group - 1) % size, steps)
+    return replace(code, block=without_unused(sized))
 
 
-def in_order(block: Block, own: Nat) -> Block:
-    """A block in which the id of a work-item in its subgroup is `own`."""
+def in_order(block: Block, own: Nat, steps: Mapping[str, int]) -> Block:
+    """A block in which the id of a work-item in its subgroup is `own`, and with these steps."""
 
     def value(part: Value) -> Value:
         if isinstance(part, Cell) and SUBGROUP_LOCAL_ID in part.index.names():
@@ -141,9 +147,36 @@ def in_order(block: Block, own: Nat) -> Block:
 
     def statement(s: Statement) -> Iterator[Statement]:
         match s:
-            case Let() | Store() | Update():
+            case Let():
                 yield replace(s, value=value(s.value))
+            case Store(cell) | Update(cell):
+                index = cell.index.substitute({SUBGROUP_LOCAL_ID: own})
+                yield replace(s, cell=replace(cell, index=index), value=value(s.value))
+            case For(step=str(step)):
+                inner = in_order(s.body, own, steps)
+                yield replace(s, step=steps[step], body=inner)
             case _:
-                yield with_blocks(s, lambda inner: in_order(inner, own))
+                yield with_blocks(s, lambda inner: in_order(inner, own, steps))
 
     return block.each(statement)
+
+
+def step_of(loop: For) -> int:
+    """The step of a loop of a kernel whose subgroups have a known size."""
+    if isinstance(loop.step, str):
+        message = f"the loop over {loop.counter} has steps of {loop.step}, which is not known"
+        raise InternalError(message)
+    return loop.step
+
+
+def axes_of_items(code: LoopKernel, subgroup: int) -> tuple[Axis, ...]:
+    """The digits of the id of a work-item in its group, in dimension 0, the smallest first.
+
+    If the kernel has loops over subgroups, they are the ids in a subgroup and of the subgroup.
+    """
+    count = code.local_size[0]
+    loops = (s for s in statements_in(code.block) if isinstance(s, For))
+    if all(loop.first not in {SUBGROUP_ID, SUBGROUP_LOCAL_ID} for loop in loops):
+        return (Axis("lid0", count),)
+    size = min(subgroup, count)
+    return Axis(SUBGROUP_LOCAL_ID, size), Axis(SUBGROUP_ID, -(-count // size), size)

@@ -23,16 +23,19 @@ from liftpy.language.embedded.lang import (
     map,
     map_glb,
     map_host,
+    map_item,
     map_lcl,
     map_seq,
     map_seq_ahead,
     map_seq_unroll,
+    map_subgroup,
     map_vec,
     map_wrg,
     program,
     reduce_by_index_atomic,
     reduce_by_index_seq,
     reduce_in_place,
+    reduce_items,
     reduce_seq,
     reduce_seq_unroll,
     reduce_subgroups,
@@ -55,15 +58,18 @@ from liftpy.primitives import (
     IterateSeq,
     MapGlb,
     MapHost,
+    MapItem,
     MapLcl,
     MapSeq,
     MapSeqAhead,
     MapSeqUnroll,
+    MapSubgroup,
     MapVec,
     MapWrg,
     ReduceByIndexAtomic,
     ReduceByIndexSeq,
     ReduceInPlace,
+    ReduceItems,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceSubgroups,
@@ -76,6 +82,7 @@ from liftpy.primitives import (
     ToPrivate,
     ToStreamed,
     ToSubgroup,
+    parallel,
 )
 from liftpy.primitives import lowered as forms
 from liftpy.rewrite.rules import RULES
@@ -116,6 +123,12 @@ def summed_by_items(row):
     )
 
 
+def summed_by_subgroup(row):
+    """A row and its sum by the work-items of a subgroup."""
+    total = row >> map_item(twice) >> reduce_items(add, 0.0)
+    return row >> map_item(lambda x: x + total)
+
+
 BODIES = {
     MapSeq: rows(map_seq(twice)),
     MapSeqUnroll: rows(map_seq_unroll(twice)),
@@ -125,7 +138,10 @@ BODIES = {
     MapWrg: lambda xs: xs >> map_wrg(0, map_wrg(1, lambda x: x + x)),
     MapLcl: lambda xs: xs >> map_wrg(0, map_lcl(0, twice)),
     MapVec: rows(lambda row: row >> as_vector(4) >> map_seq(map_vec(twice)) >> as_scalar()),
+    MapSubgroup: lambda xs: xs >> split(1) >> map_wrg(0, map_subgroup(8, map_item(twice))),
+    MapItem: lambda xs: xs >> split(1) >> map_wrg(0, map_subgroup(8, map_item(twice))),
     ReduceSubgroups: lambda xs: xs >> map_wrg(0, divided_by_total),
+    ReduceItems: lambda xs: xs >> split(1) >> map_wrg(0, map_subgroup(8, summed_by_subgroup)),
     ReduceVec: rows(lambda row: row >> as_vector(4) >> map_seq(reduce_vec(add, 0.0))),
     ToGlobal: lambda xs: to_global(xs >> map_glb(0, map_seq(twice))) >> map_glb(0, map_seq(twice)),
     ToStreamed: lambda xs: (
@@ -196,7 +212,8 @@ def askers(skeleton, device=TINY):
     return {a for c in collect(skeleton, device, memory_limit=8).clauses for a in c.askers}
 
 
-LOWERED = [p for p in PRIMITIVES.values() if p.__module__ == forms.__name__]
+ROOMS = {forms.__name__, parallel.__name__}
+LOWERED = [p for p in PRIMITIVES.values() if p.__module__ in ROOMS]
 
 
 def test_every_lowered_form_has_its_word():
@@ -281,7 +298,7 @@ def test_a_rule_has_conditions_or_a_proof_without(name):
 def test_all_are_counted():
     """Changes with every primitive, rule, form and fact: each was looked at."""
     silent = [w for w in (*FORMS.values(), *DEVICE.values()) if isinstance(w, Silent)]
-    assert len(FORMS) + len(DEVICE) - len(silent) == 23
+    assert len(FORMS) + len(DEVICE) - len(silent) == 26
     assert all(w.because for w in silent)
     asking = sum(isinstance(asked_by_rule(r), Asks) for r in RULES.values())
     assert 0 < asking < len(RULES)

@@ -425,6 +425,48 @@ LOWERED = {
     "|> mapLcl(0, x => x) |> reduceSubgroups((a, x) => a, 1i32))",
     "fold_by_subgroups_stored_by_all_items": "xss |> mapWrg(0, r => r "
     "|> mapLcl(0, x => x) |> reduceSubgroups(add, 1))",
+    "subgroups_outside_of_groups": "xss |> mapSubgroup(8, mapItem(x => x * 2))",
+    "subgroups_inside_items": "xss |> split(1) |> mapWrg(0, mapLcl(0, "
+    "r => r |> split(2) |> mapSubgroup(8, mapItem(x => x * 2))))",
+    "subgroups_inside_subgroups": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, "
+    "r => r |> split(2) |> mapSubgroup(8, mapItem(x => x * 2))))",
+    "subgroups_of_an_empty_group": "xss |> split(1) |> mapWrg(0, mapSubgroup(0, mapItem(x => x)))",
+    "subgroups_of_another_group": "xss |> split(3) |> mapWrg(0, rows => let "
+    "l = (rows |> mapSubgroup(8, mapItem(x => x * 2)) |> toLocal) in "
+    "l |> mapSubgroup(16, mapItem(x => x + 1)))",
+    "subgroups_beside_items_of_another_dimension": "xss |> split(3) |> mapWrg(0, mapWrg(1, r => "
+    "let l = (r |> mapLcl(1, x => x * 2) |> toLocal) in "
+    "l |> split(4) |> mapSubgroup(8, mapItem(x => x + 1))))",
+    "item_outside_of_subgroups": "xss |> mapWrg(0, mapItem(x => x * 2))",
+    "item_inside_an_item": "xss |> split(1) |> split(3) |> mapWrg(0, mapSubgroup(8, "
+    "mapItem(mapItem(x => x * 2))))",
+    "local_ids_inside_a_subgroup": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, "
+    "mapLcl(0, x => x * 2)))",
+    "global_ids_inside_a_subgroup": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, "
+    "mapGlb(0, x => x * 2)))",
+    "local_memory_of_a_subgroup": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, r => "
+    "let l = (r |> mapItem(x => x * 2) |> toLocal) in l |> mapItem(x => x + 1)))",
+    "registers_that_items_divide": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, r => "
+    "let l = (r |> mapItem(x => x * 2) |> toPrivate) in l |> mapItem(x => x + 1)))",
+    "items_that_another_item_reads": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, r => "
+    "r |> mapItem(x => x * 2) |> mapItem(x => x + 1)))",
+    "elements_that_all_items_of_a_subgroup_store": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, "
+    "mapSeq(x => x * 2)))",
+    "accumulator_that_items_divide": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, r => "
+    "r |> split(2) |> reduceSeq((a, c) => zip(a, c) |> mapItem((s, x) => s + x), 0 |> repeat(2))"
+    " |> mapItem(x => x)))",
+    "fold_by_items_of_another_function": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, r => "
+    "let s = r |> mapItem(x => x) |> reduceItems((a, x) => a * x, 1) in r |> mapItem(x => x * s)))",
+    "fold_by_items_of_elements_without_items": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, r => "
+    "let s = r |> reduceItems(add, 1) in r |> mapItem(x => x * s)))",
+    "fold_by_items_outside_of_subgroups": "xss |> mapWrg(0, r => "
+    "let s = r |> mapItem(x => x) |> reduceItems(add, 1) in r |> mapLcl(0, x => x * s))",
+    "fold_by_items_for_each_item": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, r => "
+    "r |> mapItem(y => r |> mapItem(x => x * y) |> reduceItems(add, 1))))",
+    "fold_by_items_of_elements_of_another_type": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, "
+    "r => r |> mapItem(x => x) |> reduceItems((a, x) => a, 1i32)))",
+    "subgroup_inside_an_item": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, r => "
+    "r |> mapItem(x => let h = (r |> toSubgroup) in h |> reduceSeq(add, x))))",
     "host_loop_inside_another": "xss |> split(1) |> mapHost(mapHost(mapGlb(0, x => x * 2)))",
     "host_loop_in_a_pass": "xss |> reduceInPlace((a, r) => zip(a, r) |> split(2) "
     "|> mapHost(mapGlb(0, (s, x) => s + x)) |> join, 0 |> repeat(4))",

@@ -153,6 +153,7 @@ class Machine:
         local = np.asarray(np.ravel_multi_index(group, (groups[2], groups[1], groups[0])))
         self.group = local
         self.count_of_subgroups = -(-code.local_size[0] // self.subgroup)
+        self.at |= {"sgct0": np.full(self.count, self.count_of_subgroups)}
         self.at |= {"sgid0": self.at["lid0"] % self.count_of_subgroups}
         self.at |= {"slid0": self.at["lid0"] // self.count_of_subgroups}
         beyond = code.local_size[0] - self.at["sgid0"]  # work-items from the subgroup's first on
@@ -195,7 +196,7 @@ class Machine:
                     while (some := who & (start < bound)).any():
                         self.at[counter] = start
                         self.block(body, some)
-                        start = start + step
+                        start = start + (self.at[step] if isinstance(step, str) else step)
                 case Assume(holding, failing, same):
                     self.assume(((t, self.test(t)) for t in holding), "holds", who)
                     self.assume(((t, ~self.test(t)) for t in failing), "fails", who)

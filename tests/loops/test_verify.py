@@ -152,11 +152,11 @@ FAULTS: dict[str, tuple[Callable[[LoopKernel], Block], str]] = {
     ),
     "a fold of subgroups in a branch": (
         lambda c: Block((If(TESTED, Block((FOLDED,))),)),
-        "that not every work-item reaches",
+        "that not all work-items of a subgroup reach",
     ),
     "a fold of subgroups in a loop divided unevenly": (
         lambda c: Block((For("i", "lid0", 11, 8, Block((FOLDED,))),)),
-        "that not every work-item reaches",
+        "that not all work-items of a subgroup reach",
     ),
     "a fold of subgroups in an expression": (
         lambda c: stored(c, value=Operate("+", (ONE, SubgroupReduce("+", ONE)), F32)),

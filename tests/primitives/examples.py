@@ -39,6 +39,7 @@ UNUSUAL = {
     "reduceSeqUnroll": (Literal(0.0, F32), xs),
     "reduceInPlace": (Literal(1.5, F32), xs),
     "reduceSubgroups": (Literal(2.5, F32), xs),
+    "reduceItems": (Literal(-1.5, F32), xs),
     "scan": (Literal(0.5, F32), xs),
     "scanSeq": (Literal(0.5, F32), xs),
     "exclusiveScan": (Literal(0.5, F32), xs),

@@ -17,7 +17,17 @@ FOLDED = "{}((a, x) => 2 * a - x, 3)"
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize(
-    "word", ["map(", "mapSeq(", "mapGlb(0, ", "mapGlb(2, ", "mapWrg(1, ", "mapLcl(0, "]
+    "word",
+    [
+        "map(",
+        "mapSeq(",
+        "mapGlb(0, ",
+        "mapGlb(2, ",
+        "mapWrg(1, ",
+        "mapLcl(0, ",
+        "mapSubgroup(8, ",
+        "mapItem(",
+    ],
 )
 def test_every_map_is_map(word, length):
     """Which loop or level does the work changes nothing in the value."""
@@ -33,12 +43,13 @@ def test_every_reduction_is_a_left_fold(word, length):
     assert says(f"xs |> {FOLDED.format(word)}", xs) == expected
 
 
+@pytest.mark.parametrize("word", ["reduceSubgroups", "reduceItems"])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_a_fold_by_subgroups_is_a_fold_from_the_right(length):
+def test_a_fold_by_subgroups_is_a_fold_from_the_right(length, word):
     """So that no law about the order of `reduce` holds for it without assumptions."""
     xs = numbers(length)
     expected = functools.reduce(lambda a, x: 2 * a - x, xs[::-1], np.float32(3))
-    assert says(f"xs |> {FOLDED.format('reduceSubgroups')}", xs) == expected
+    assert says(f"xs |> {FOLDED.format(word)}", xs) == expected
 
 
 def test_vectors_are_mapped_and_folded_by_their_lanes():

@@ -18,13 +18,16 @@ from tests.lowered import lowered
 OPEN = {
     "a map that computes": (
         "map(x => x + 1)",
-        "mapSeq, mapSeqUnroll, mapSeqAhead, mapGlb, mapWrg or mapLcl",
+        "mapSeq, mapSeqUnroll, mapSeqAhead, mapGlb, mapWrg, mapLcl, mapSubgroup or mapItem",
     ),
     "a map that is read": (
         "map(x => x * x) |> mapSeq(x => x)",
         "mapSeq, mapSeqUnroll, mapSeqAhead, mapGlb",
     ),
-    "a reduce": ("reduce(add, 0)", "reduceSeq, reduceSeqUnroll, reduceInPlace or reduceSubgroups"),
+    "a reduce": (
+        "reduce(add, 0)",
+        "reduceSeq, reduceSeqUnroll, reduceInPlace, reduceSubgroups or reduceItems",
+    ),
     "a scan": ("scan(add, 0)", "scanSeq"),
     "an iterate": ("iterate(2, r => r |> mapSeq(x => x * x))", "iterateSeq"),
 }
@@ -78,7 +81,8 @@ def test_a_strategy_that_lowers_in_part_makes_no_skeleton() -> None:
 def test_what_computes_and_is_not_lowered_is_known_to_the_border() -> None:
     """`generate` and `at` are read, and what they compute is computed there."""
     computing = set(PRIMITIVES.values()) - set(LAYOUTS)
-    unlowered = {p for p in computing if p.__module__ != "liftpy.primitives.lowered"}
+    rooms = {"liftpy.primitives.lowered", "liftpy.primitives.parallel"}
+    unlowered = {p for p in computing if p.__module__ not in rooms}
     assert unlowered == {*get_args(Algorithmic), Generate, At}
 
 

@@ -13,17 +13,13 @@ from liftpy.language.embedded.words import Section, applied
 from liftpy.primitives.lowered import (
     ExclusiveScanSeq,
     IterateSeq,
-    MapGlb,
     MapHost,
-    MapLcl,
     MapSeq,
     MapSeqAhead,
     MapSeqUnroll,
     MapVec,
-    MapWrg,
     ReduceSeq,
     ReduceSeqUnroll,
-    ReduceSubgroups,
     ReduceVec,
     ScanSeq,
     SlideSeq,
@@ -33,6 +29,15 @@ from liftpy.primitives.lowered import (
     ToPrivate,
     ToStreamed,
     ToSubgroup,
+)
+from liftpy.primitives.parallel import (
+    MapGlb,
+    MapItem,
+    MapLcl,
+    MapSubgroup,
+    MapWrg,
+    ReduceItems,
+    ReduceSubgroups,
 )
 
 
@@ -114,6 +119,29 @@ def map_lcl(dim: int, f: Callee) -> Section:
     return mapping(lambda g: MapLcl(g, dim), f)
 
 
+@word(MapSubgroup)
+def map_subgroup(items: NatLike, f: Callee) -> Section:
+    """Runs `lp.map` over the subgroups of a work-group of `items` work-items, in an `lp.map_wrg`.
+
+    >>> doubled = lp.map_subgroup(2, lp.map_item(lambda x: x + x))
+    >>> lp.evaluate(
+    ...     lp.iota(4) >> lp.split(2) >> lp.split(1) >> lp.map_wrg(0, doubled)
+    ... ).tolist()
+    [[[0, 2]], [[4, 6]]]
+    """
+    return mapping(lambda g: MapSubgroup(g, nat(items)), f)
+
+
+@word(MapItem)
+def map_item(f: Callee) -> Section:
+    """Runs `lp.map` over the work-items of a subgroup, inside an `lp.map_subgroup`.
+
+    >>> lp.evaluate(lp.iota(3) >> lp.map_item(lambda x: x + 1)).tolist()
+    [1, 2, 3]
+    """
+    return mapping(MapItem, f)
+
+
 @word(MapVec)
 def map_vec(f: Callee) -> Section:
     """Applies a scalar function to all lanes of a vector.
@@ -153,6 +181,16 @@ def reduce_subgroups(f: Callee, init: Start) -> Section:
     10
     """
     return reduction(ReduceSubgroups, f, init)
+
+
+@word(ReduceItems)
+def reduce_items(f: Callee, init: Start) -> Section:
+    """Folds what an `lp.map_item` makes, by the work-items of a subgroup.
+
+    >>> lp.evaluate(lp.iota(5) >> lp.reduce_items(lp.add, 0)).item()
+    10
+    """
+    return reduction(ReduceItems, f, init)
 
 
 @word(ReduceVec)

@@ -1,12 +1,13 @@
 """Lowering: the loop or parallel level that runs a primitive.
 
-Each rule holds by definition, except `reduce_to_subgroups`, which changes the order of the fold.
+Each rule holds by definition, except `reduce_to_subgroups` and `reduce_to_items`, which change the
+order of the fold.
 """
 
 from __future__ import annotations
 
 from liftpy.ir.call import call
-from liftpy.ir.constraint import at_most
+from liftpy.ir.constraint import at_least, at_most
 from liftpy.ir.expr import Param
 from liftpy.ir.nat import nats
 from liftpy.ir.types import ArrayType
@@ -17,12 +18,15 @@ from liftpy.primitives import (
     IterateSeq,
     MapGlb,
     MapHost,
+    MapItem,
     MapLcl,
     MapSeq,
     MapSeqAhead,
     MapSeqUnroll,
+    MapSubgroup,
     MapWrg,
     ReduceInPlace,
+    ReduceItems,
     ReduceSeq,
     ReduceSeqUnroll,
     ReduceSubgroups,
@@ -30,7 +34,7 @@ from liftpy.primitives import (
     ScanSeq,
     SlideSeq,
 )
-from liftpy.primitives.lowered import DIMENSIONS
+from liftpy.primitives.parallel import DIMENSIONS
 from liftpy.rewrite.rule import Rule
 from liftpy.rewrite.rules.notation import S, T, U, array, fmap, fold, function, n, slide, unknown
 from liftpy.rewrite.rules.reduce import ABELIAN
@@ -39,7 +43,7 @@ xs, x = array("xs", T, n), Param("x", T)
 scalars = array("xs", S, n)
 z, start = Param("z", U), Param("z", S)
 f, op, again = unknown("f", U), unknown("f", S), unknown("f", T)
-times, size, stride = nats("times size step")
+times, size, stride, items = nats("times size step items")
 apply_f = function(f, x=T)
 step = function(f, a=U, x=T)
 
@@ -63,6 +67,18 @@ MAP_TO_GLB, MAP_TO_WRG, MAP_TO_LCL = (
     )
     for level, make in (("glb", MapGlb), ("wrg", MapWrg), ("lcl", MapLcl))
 )
+MAP_TO_SUBGROUP = Rule(
+    "map_to_subgroup",
+    "lowering",
+    fmap(f, xs),
+    call(MapSubgroup(apply_f, items), xs),
+    where=(at_least(1, items),),
+    tunes=("items",),
+    proof="definition",
+)
+MAP_TO_ITEM = Rule(
+    "map_to_item", "lowering", fmap(f, xs), call(MapItem(apply_f), xs), proof="definition"
+)
 REDUCE_TO_SEQ = Rule(
     "reduce_to_seq", "lowering", fold(f, z, xs), call(ReduceSeq(step), z, xs), proof="definition"
 )
@@ -85,6 +101,14 @@ REDUCE_TO_SUBGROUPS = Rule(
     "lowering",
     fold(op, start, scalars),
     call(ReduceSubgroups(function(op, a=S, x=S)), start, scalars),
+    assuming=ABELIAN,
+    proof="permuted",
+)
+REDUCE_TO_ITEMS = Rule(
+    "reduce_to_items",
+    "lowering",
+    fold(op, start, scalars),
+    call(ReduceItems(function(op, a=S, x=S)), start, scalars),
     assuming=ABELIAN,
     proof="permuted",
 )
@@ -145,10 +169,13 @@ RULES = (
     *MAP_TO_GLB,
     *MAP_TO_WRG,
     *MAP_TO_LCL,
+    MAP_TO_SUBGROUP,
+    MAP_TO_ITEM,
     REDUCE_TO_SEQ,
     REDUCE_TO_SEQ_UNROLL,
     REDUCE_TO_IN_PLACE,
     REDUCE_TO_SUBGROUPS,
+    REDUCE_TO_ITEMS,
     REDUCE_SEQ_UNROLL,
     MAP_TO_SEQ_UNROLL,
     MAP_TO_SEQ_AHEAD,

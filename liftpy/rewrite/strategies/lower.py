@@ -32,7 +32,7 @@ from liftpy.primitives import (
     ToGlobal,
 )
 from liftpy.primitives.in_place import is_pure
-from liftpy.primitives.lowered import DIMENSIONS
+from liftpy.primitives.parallel import DIMENSIONS
 from liftpy.primitives.work import computes, is_layout
 from liftpy.rewrite.strategies.by_index import scalar_bins
 from liftpy.rewrite.strategies.remember import each_part, remembered

@@ -16,15 +16,15 @@ import itertools
 from collections.abc import Iterator
 
 from liftpy.ir.expr import Expr
-from liftpy.primitives.levels import Level, misplaced
-from liftpy.primitives.lowered import DIMENSIONS, MapGlb, MapLcl, MapWrg
+from liftpy.primitives.levels import Level, Parallel, misplaced
+from liftpy.primitives.parallel import DIMENSIONS, MapGlb, MapLcl, MapWrg
 from liftpy.rewrite.strategies.lower import over_ids, sequential
 from liftpy.rewrite.strategies.shapes import MapNest, nests, paths_of, result_maps
 from liftpy.rewrite.strategy import Failure, Result, Strategy, at_path, identity, rule, seq
 
 #: The level of each map that makes the result, outermost first; None is a loop.
 Mapping = tuple[Level | None, ...]
-SHORT = {MapGlb: "glb", MapWrg: "wrg", MapLcl: "lcl"}
+SHORT: dict[type[Parallel], str] = {MapGlb: "glb", MapWrg: "wrg", MapLcl: "lcl"}
 SEQUENTIAL, NO_MAPS = "seq", "none"
 INSIDE = {"loops": "seq", "items": "lcl", "ids": "glb"}
 

@@ -11,7 +11,7 @@ from liftpy.ir.primitive import Get
 from liftpy.ir.types import ArrayType, ScalarType, TupleType
 from liftpy.ir.walk import Path, at, children, every_part, top_down
 from liftpy.primitives import Zip
-from liftpy.primitives.lowered import DIMENSIONS
+from liftpy.primitives.parallel import DIMENSIONS
 from liftpy.rewrite.strategies.block import (
     CUTS,
     components_copied,

@@ -20,7 +20,7 @@ from liftpy.ir.nat import ZERO, NatLike
 from liftpy.ir.program import Program
 from liftpy.ir.types import size_bytes
 from liftpy.ir.walk import Path, at
-from liftpy.primitives.lowered import DIMENSIONS
+from liftpy.primitives.parallel import DIMENSIONS
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import block_of, store_padding
 from liftpy.rewrite.strategies.blocked import into_blocks, outer_maps, parts

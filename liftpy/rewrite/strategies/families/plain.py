@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from liftpy.ir.expr import Expr
 from liftpy.ir.program import Program
 from liftpy.ir.types import ArrayType
-from liftpy.primitives.lowered import DIMENSIONS, MapGlb
+from liftpy.primitives.parallel import DIMENSIONS, MapGlb
 from liftpy.primitives.work import computes
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.atomic import atomic

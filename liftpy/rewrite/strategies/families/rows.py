@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from liftpy.ir.nat import nat
 from liftpy.ir.program import Program
 from liftpy.ir.walk import at
-from liftpy.primitives.lowered import DIMENSIONS
+from liftpy.primitives.parallel import DIMENSIONS
 from liftpy.primitives.vector import MAX_LANES
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.families.common import (

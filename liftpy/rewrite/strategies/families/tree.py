@@ -12,7 +12,7 @@ from liftpy.ir.program import Program
 from liftpy.ir.types import ArrayType
 from liftpy.ir.walk import at, children, has_call
 from liftpy.primitives import AnyIterate, AnyReduce, AnyScan, Map, Slide
-from liftpy.primitives.lowered import DIMENSIONS
+from liftpy.primitives.parallel import DIMENSIONS
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.block import block_of
 from liftpy.rewrite.strategies.chunked import scanned
