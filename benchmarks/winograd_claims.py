@@ -206,8 +206,8 @@ def in_block(kernel: LoopKernel, block: Block) -> Fraction:
     total = Fraction(0)
     for s in block:
         match s:
-            case For(first=int(first)):
-                total += -(-(s.bound - first) // s.step) * in_block(kernel, s.body)
+            case For(first=int(first), step=int(step)):
+                total += -(-(s.bound - first) // step) * in_block(kernel, s.body)
             case For():  # over ids: all of them together take each iteration once
                 total += Fraction(s.bound, kernel.ranges[str(s.first)]) * in_block(kernel, s.body)
             case If():

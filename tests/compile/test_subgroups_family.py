@@ -1,4 +1,4 @@
-"""The family `subgroups`: folds by the subgroups of a group, of any size, and without them."""
+"""The family `subgroups`: folds by a group or by each of its subgroups, of any size."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ from liftpy.opencl.session import (
     with_standard,
 )
 from liftpy.opencl.subgroups import HAS_SUBGROUPS
-from liftpy.pipeline import compile_candidate, compile_program
+from liftpy.pipeline import Compilation, compile_candidate, compile_program
 from liftpy.rewrite.strategies.families import FAMILIES, skeletons_of
+from liftpy.rewrite.strategies.families.subgroups import FoldsOfSubgroups
 from tests.compile.test_tree_family import CASES
 from tests.draws import unproved
 from tests.loops.interpreted import interpreted, stages_of
@@ -49,6 +50,9 @@ FOLDS = [
     if not case.scans and name != "an operator that does not commute"
 ]
 """The programs of `tree` that subgroups can fold."""
+ROWS_OF = [name for name in FOLDS if name not in ("a scalar product", "two results")]
+"""Those of which single subgroups can compute rows."""
+BY_ROWS = {"family": FAMILY, "level": "subgroup"}
 
 
 @cache
@@ -78,7 +82,8 @@ def check_some(name: str, device: Device, count: int, seed: int, after: str = ""
 def test_the_size_of_subgroups_does_not_change_the_result(name: str) -> None:
     """A fold has one barrier, or two if the next fold reads what others have written."""
     case = CASES[name]
-    for candidate in space(name, DEFAULT_DEVICE).sample(2, seed=2):
+    drawn = space(name, DEFAULT_DEVICE).sample(4, seed=2)
+    for candidate in [c for c in drawn if ("level", "subgroup") not in c.skeleton.choices][:2]:
         made = compile_program(candidate.skeleton.at(dict(candidate.sizes)))
         for size in (1, 3, 8, 16, 256):
             case.check(interpreted(made, made.optimized, case.arrays, size), candidate.label)
@@ -95,6 +100,48 @@ def test_each_pass_keeps_the_result() -> None:
     made = compile_program(candidate.skeleton.at(dict(candidate.sizes)))
     for name, kernels in stages_of(made):
         case.check(interpreted(made, kernels, case.arrays, 5), name)
+
+
+@cache
+def rows_by_subgroups(name: str, sigma: int, group: int) -> Compilation:
+    """A case, with rows by the subgroups of groups of so many work-items and rows."""
+    settings = {**BY_ROWS, "sigma": sigma, "group": group}
+    found = candidate_of(CASES[name].program, DEFAULT_DEVICE, settings)
+    return compile_program(found.skeleton.at(found.point))
+
+
+def sizes_of_rows(name: str) -> list[tuple[int, int]]:
+    """Some rows and work-items of groups."""
+    form = FAMILIES[FAMILY].match(CASES[name].program)
+    assert isinstance(form, FoldsOfSubgroups)
+    most = form.rows
+    return [(1, 1), (1, 37), (most, 16), (most, 256)]
+
+
+@pytest.mark.parametrize("name", ROWS_OF)
+def test_subgroups_of_any_size_compute_rows_without_barriers(name: str) -> None:
+    case = CASES[name]
+    for sigma, group in sizes_of_rows(name):
+        made = rows_by_subgroups(name, sigma, group)
+        for size in (1, 3, 8, 16, 256):
+            got = interpreted(made, made.optimized, case.arrays, size)
+            case.check(got, f"{sigma}, {group}, {size}")
+        assert not unproved(made.optimized)
+        assert {code.local_size for code in made.optimized} == {(group, 1, 1)}
+        assert not any(code.locals for code in made.optimized)
+        every = (s for code in made.optimized for s in statements_in(code.block))
+        assert not any(isinstance(s, Barrier) for s in every)
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", ROWS_OF)
+def test_rows_by_subgroups_are_right(runtime: Device, name: str) -> None:
+    case = CASES[name]
+    with Session(runtime) as session:
+        for sigma, group in sizes_of_rows(name):
+            with session.load(rows_by_subgroups(name, sigma, group).module) as loaded:
+                loaded.set_constants({})
+                case.check(loaded.run(case.arrays, poison=True), f"{sigma}, {group}")
 
 
 ROWS = """
@@ -131,6 +178,10 @@ def test_rows_of_prime_lengths_are_folded_by_groups_of_any_size(runtime: Device,
                 settings = {"family": FAMILY, "strided": strided, "group": group}
                 with closing(lp.compile(program, settings, device=runtime)) as kernel:
                     np.testing.assert_array_equal(kernel(a), wanted, f"{length} by {settings}")
+        for sigma, group in ((1, 97), (3, 64)):
+            settings = {**BY_ROWS, "sigma": sigma, "group": group}
+            with closing(lp.compile(program, settings, device=runtime)) as kernel:
+                np.testing.assert_array_equal(kernel(a), wanted, f"{length} by {settings}")
 
 
 def row_sums(device: Device) -> Module:
@@ -166,12 +217,15 @@ def can_choose(device: Device, size: int, group: int) -> None:
         pytest.skip(f"with the attribute, {device.platform} does not count a smaller last subgroup")
 
 
+@pytest.mark.parametrize("level", [{"strided": "yes"}, {"level": "subgroup", "sigma": 1}])
 @pytest.mark.parametrize("size", [4, 8, 32, 64])
-def test_they_fold_by_subgroups_of_other_sizes(subgroups: Device, size: int) -> None:
+def test_they_fold_by_subgroups_of_other_sizes(
+    subgroups: Device, size: int, level: dict[str, str | int]
+) -> None:
     """An attribute chooses the size; generated code leaves it to the driver."""
     can_choose(subgroups, size, 37)
     case = CASES["normalised"]
-    settings = {"family": FAMILY, "strided": "yes", "group": 37}
+    settings = {"family": FAMILY, **level, "group": 37}
     chosen = candidate_of(case.program, subgroups, settings)
     module = required(compile_program(chosen.skeleton.at(chosen.point)).module)
     attribute = f"__kernel __attribute__((intel_reqd_sub_group_size({size})))"
@@ -224,6 +278,10 @@ def test_oclgrind_has_no_complaint() -> None:
         module = compile_candidate(candidate.skeleton, candidate.assignment)
         jobs.append((module, CASES[name].arrays))
         cases.append((candidate.label, CASES[name]))
+    for name in ROWS_OF:
+        for sigma, group in sizes_of_rows(name)[1:3]:
+            jobs.append((rows_by_subgroups(name, sigma, group).module, CASES[name].arrays))
+            cases.append((f"{name}: {sigma}, {group}", CASES[name]))
     for (label, case), (got, complaints) in zip(cases, check_all_under_oclgrind(jobs), strict=True):
         assert complaints == [], label
         case.check(got, label)

@@ -261,10 +261,13 @@ def over_ids(level: str, most: int = len(DIMENSIONS)) -> Strategy:
     return run
 
 
-def over_items(expr: Expr) -> Result:
-    """Assign the work-items of a group to the outermost maps that make the result."""
+def over_items(expr: Expr, level: str = "lcl_0") -> Result:
+    """Assign the work-items of a group, or those of another `level`, to the outermost maps.
+
+    These are the maps that make the result.
+    """
     outer = next(layers(nests(expr)), ())
-    return seq(*(at_path(path, rule("map_to_lcl_0")) for path in outer))(expr)
+    return seq(*(at_path(path, rule(f"map_to_{level}")) for path in outer))(expr)
 
 
 INNER: dict[str, Strategy] = {"seq": identity, "lcl": over_items}

@@ -190,9 +190,12 @@ def in_local(row: Expr) -> Result:
     return seq(*(at_path((*path, 0), shared) for path in arrays))(row)
 
 
-def by_first_item(expr: Expr) -> Result:
-    """Let the first work-item of a group store the scalar that a map's function makes."""
-    copied = seq(rule("map_copy"), rule("map_to_lcl_0"))
+def by_first_item(expr: Expr, level: str = "lcl_0") -> Result:
+    """Let the first work-item of a group, or of a subgroup, store the scalar of a map's function.
+
+    `level` is that of its work-items.
+    """
+    copied = seq(rule("map_copy"), rule(f"map_to_{level}"))
     named = seq(rule("let_introduction", {"v": (0,)}), at_path((1,), copied))
     return seq(rule("map_by_ones"), at_path((0, 1), named))(expr)
 

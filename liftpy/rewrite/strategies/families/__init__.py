@@ -96,7 +96,7 @@ CHOICES = {
     "bins": "how a reduction by index is computed",
     "pack": "the inputs that each run packs into panels",
     "pad": "what is stored of a padded or windowed input; classes: code for each class of border",
-    "level": "whether work-items (glb) or work-groups (wrg) share the work",
+    "level": "whether work-items (glb), work-groups (wrg) or subgroups share the work",
     "lanes": "the map along which vectors or the columns of a tile run",
     "loops": "the order of a reduction's loops",
     "tail": "whether blocks divide the length, or the last two may overlap",
