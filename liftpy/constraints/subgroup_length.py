@@ -80,12 +80,12 @@ class SubgroupLength(Blocks):
     ) -> None:
         """A fold by a subgroup: a loop in which a work-item folds, and a fold of the results."""
         t = made.f.body.type
-        total, value = self.memory(t, "private"), self.memory(t, "private")
+        total = self.memory(t, "private")
         self.frame.each = self.frame.each + 1
         source = self.view(xs, env)
 
         def element(i: Nat) -> None:
-            self.generate(made.f.body, self.inner(made.f, env, source[i]), value)
+            value = self.variable(self.view(made.f.body, self.inner(made.f, env, source[i])))
             self.copy(t, self.read.operate("+", (total, value)), total)
 
         self.divided(array_of(made.name, xs.type).length, element)

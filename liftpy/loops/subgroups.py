@@ -165,12 +165,14 @@ def by_items(
     if start is None:
         message = f"{op} of {t} has no neutral element"
         raise InternalError(message)
-    total, value = emitter.registers("acc", t), emitter.registers("acc", t)
+    total = emitter.registers("acc", t)
     emitter.put(Assign(total, emitter.read.literal(start, t)))
     source = emitter.argument(xs.args[0], env)
 
     def element(i: Nat, inside: Condition) -> None:
-        emitter.generate(made.body, {**env, **emitter.computed(made, source[i])}, value)
+        value = emitter.view(made.body, {**env, **emitter.computed(made, source[i])})
+        if inside is not True:  # all work-items of the subgroup reach its broadcasts
+            value = emitter.variable(value)
         more = emitter.read.operate(op, (total, value))
         emitter.put(Assign(total, emitter.read.either(inside, more, total)))
 

@@ -27,7 +27,7 @@ CALLS = tuple(f"= {name}()" for name in SUBGROUP_IDS.values())
 SUBGROUP_COUNT = "subgroup_count()"
 """The number of subgroups of a group. Only kernels call it: Mesa crashes if a helper does."""
 
-FOLDS = re.compile(r"\bsubgroups?_(add|max|min)_([a-z]+)\(")
+FOLDS = re.compile(r"\b(subgroups?)_(add|max|min)_([a-z]+)\(")
 BROADCASTS = re.compile(r"\bsubgroup_broadcast_([a-z]+)\(")
 NAMES = {"+": "add", "max": "max", "min": "min"}
 """The names of the operators in OpenCL's subgroup functions."""
@@ -60,6 +60,8 @@ inline {t} subgroup_{name}_{t}({t} x) {{
   return x;
 #endif
 }}
+"""
+RESULTS = """\
 inline {t} subgroups_{name}_{t}(__local const {t}* results, int count) {{
   {t} folded = results[0];
   for (int k = 1; k < count; k++) {{
@@ -107,9 +109,15 @@ def broadcast_call(t: ScalarType) -> str:
 
 def subgroup_helpers(text: str) -> list[str]:
     """The definitions of the subgroup functions that a text calls."""
-    found = sorted(set(FOLDS.findall(text)))
+    found = set(FOLDS.findall(text))
     types = {vector_type(t.name, 1): t for t in SUBGROUP_TYPES}
-    folds = [fold_c(op, types[t]) for op in NAMES for name, t in found if name == NAMES[op]]
+    folds = [
+        fold_c(template, op, types[t])
+        for op, name in NAMES.items()
+        for t in sorted({t for _, called, t in found if called == name})
+        for template, kind in ((FOLD, "subgroup"), (RESULTS, "subgroups"))
+        if (kind, name, t) in found
+    ]
     broadcasts = [BROADCAST.format(t=t) for t in sorted(set(BROADCASTS.findall(text)))]
     if not (folds or broadcasts or any(call in text for call in CALLS)):
         return []
@@ -117,8 +125,8 @@ def subgroup_helpers(text: str) -> list[str]:
     return [IDS, *folds, *sizes, *broadcasts]
 
 
-def fold_c(op: str, t: ScalarType) -> str:
-    """The functions that fold values of a type by an operator; sums of integers wrap around."""
+def fold_c(template: str, op: str, t: ScalarType) -> str:
+    """A function that folds values of a type by an operator; sums of integers wrap around."""
     kind, record = vector_type(t.name, 1), OPERATORS[op]
     whole = t in INTEGERS
     wraps = whole and record.wraps and RECORDS[t.name].signed
@@ -133,6 +141,6 @@ def fold_c(op: str, t: ScalarType) -> str:
     written = (whole and record.c_integers) or record.c
     step = f"{written}({one}, {two})" if written.isidentifier() else f"{one} {written} {two}"
     reduced = f"sub_group_reduce_{NAMES[op]}({unsigned('x')})"
-    return FOLD.format(
+    return template.format(
         t=kind, name=NAMES[op], has=HAS_SUBGROUPS, reduced=back(reduced), step=back(step)
     )

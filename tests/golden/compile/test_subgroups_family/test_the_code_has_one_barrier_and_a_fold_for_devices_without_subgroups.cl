@@ -21,6 +21,7 @@ inline float subgroup_add_float(float x) {
   return x;
 #endif
 }
+
 inline float subgroups_add_float(__local const float* results, int count) {
   float folded = results[0];
   for (int k = 1; k < count; k++) {
