@@ -24,6 +24,7 @@ from liftpy.loops.values import (
     Value,
 )
 from liftpy.semantics.operations import DTYPES
+from liftpy.traffic.subgroups import step_of
 from tests.loops.interpret import Machine
 
 Array: TypeAlias = NDArray[Any]
@@ -36,12 +37,15 @@ ASSUMED = frozenset({GUARDS, SHARES, ONCE})
 """What the model takes to be true."""
 
 
-def executions(code: LoopKernel, assumed: frozenset[str] = frozenset()) -> Executed:
+def executions(
+    code: LoopKernel, assumed: frozenset[str] = frozenset(), subgroup: int = 1
+) -> Executed:
     """The loads and stores of all work-items, by space, whether they store, and width.
 
-    An expression that the code repeats counts each time, unless `ONCE` is assumed.
+    An expression that the code repeats counts each time, unless `ONCE` is assumed. On a device
+    without subgroups, each work-item is one.
     """
-    counting = Counting(code, {}, assumed, subgroup=1)  # as on a device without subgroups
+    counting = Counting(code, {}, assumed, subgroup=subgroup)
     with np.errstate(all="ignore"):
         counting.block(code.block, counting.everybody)
     return counting.executed
@@ -60,7 +64,7 @@ class Counting(Machine):
         outside, self.seen = self.seen, set()
         for s in block:
             if SHARES in self.assumed and isinstance(s, For) and isinstance(s.first, str):
-                for k in range(0, s.bound, s.step):
+                for k in range(0, s.bound, step_of(s)):
                     self.at[s.counter] = self.at[s.first] + k
                     self.block(s.body, who)
             else:

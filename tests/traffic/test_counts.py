@@ -118,6 +118,7 @@ FORMS = [
     (FOLDED, "tree(steps=4, strided=yes, last=group)", {"group": 11, "chunk": 3}),
     (FOLDED, "tree(steps=4, strided=no, last=item)", {"group": 16, "chunk": 2}),
     (SCALED, "tree(steps=4, strided=yes)", {"group": 13}),
+    (SCALED, "subgroups(level=subgroup)", {"sigma": 3, "group": 2}),
     (LAYER, winograd("classes"), PRODUCTS),
     # stores that are guarded:
     (
@@ -202,6 +203,8 @@ def test_oclgrind_executes_what_the_loop_ir_does(part):
 
 #: What it loads for an element depends on data; the loop IR counts both branches.
 BY_DATA = {"pool/argmaxback"}
+#: Oclgrind's compiler keeps guarded loads of rows that only large subgroups would read.
+UNREAD = {"convolution/strided:nchw"}
 
 
 def of_workload(name):
@@ -218,7 +221,7 @@ def of_workload(name):
 def test_the_counts_of_every_workload_are_those_of_its_loop_ir(part):
     """Where the loop IR is only counted, what is loaded is 0."""
     some = [(name, of_workload(name)) for name in SIZED[part::16]]
-    fixed = [(c, case(name)[1]) for name, c in some if name not in BY_DATA]
+    fixed = [(c, case(name)[1]) for name, c in some if name not in BY_DATA | UNREAD]
     assert not [*differing(*zip(*fixed, strict=True))]
     for _, candidate in some:
         assert modelled(candidate) == before_passes(candidate, ASSUMED), candidate.label

@@ -11,7 +11,9 @@ from liftpy.pipeline import compile_program
 from liftpy.traffic.energy import executed
 from liftpy.traffic.machine import hardware_of
 from liftpy.traffic.reading import Reader
+from liftpy.traffic.subgroups import with_subgroups_of
 from liftpy.traffic.time import modelled
+from tests.traffic.executions import ASSUMED, executions
 
 ROWS, LENGTH, GROUP = 5, 211, 53
 PROGRAM = parse(f"def p(a: [{ROWS}][{LENGTH}]f32) = a |> map(row => row |> reduce(add, 0))")
@@ -56,3 +58,53 @@ def test_the_model_orders_subgroups_and_trees():
         modelled(by_subgroups, DEVICE, hardware).milliseconds
         < modelled(by_tree, DEVICE, hardware).milliseconds
     )
+
+
+def by_rows(sigma, group):
+    """The row sums by the subgroups of groups of so many rows and work-items."""
+    words = {"family": "subgroups", "level": "subgroup", "sigma": sigma, "group": group}
+    chosen = candidate_of(PROGRAM, DEVICE, words)
+    lowered = chosen.skeleton.at(chosen.point)
+    return lowered, compile_program(lowered).optimized[0]
+
+
+def test_the_work_items_of_a_subgroup_share_the_elements_of_a_row():
+    """For each row, sums of its elements, of the work-items, and with the initial value."""
+    for group, size in ((16, 1), (16, 4), (32, 16)):
+        _, code = by_rows(5, group)
+        sized, subgroups = with_subgroups_of(code, size), group // size
+        turns = ROWS / subgroups * group
+        wanted = turns * (LENGTH / size + (size - 1) / size + 1)
+        assert math.isclose(executed(sized, size)["+", "f32"], wanted), (group, size)
+
+
+def test_the_model_counts_what_the_loop_ir_does_for_every_size_of_subgroups():
+    """If work-items share the iterations of a loop evenly, rounded up."""
+    for group, size in ((16, 1), (16, 4), (32, 16), (8, 8)):
+        _, code = by_rows(5, group)
+        sized = with_subgroups_of(code, size)
+        reader = Reader("slid0", ids=sized.ranges, subgroup=size)
+        reader.block(sized.block, {}, [])
+        items = math.prod(sized.global_size)
+        counted = {key: n * items for key, n in reader.counts.executed.items()}
+        assert counted == executions(sized, ASSUMED, size), (group, size)
+
+
+def test_adjacent_work_items_of_a_subgroup_load_adjacent_elements():
+    """So a subgroup loads few lines, and a group of more rows loads as many as one of one row."""
+    hardware = hardware_of(DEVICE)
+    lowered, _ = by_rows(1, 16)
+    found = modelled(lowered, DEVICE, hardware).bytes
+    assert found[hardware.levels[-1]] < 1.2 * ROWS * LENGTH * 4
+
+
+def test_the_model_prefers_subgroups_to_groups_for_short_rows():
+    """A group of a short row has few work-items, and a barrier."""
+    hardware = hardware_of(DEVICE)
+    short = parse("def p(a: [4096][16]f32) = a |> map(row => row |> reduce(add, 0))")
+    times = {}
+    for level in ({"strided": "yes"}, {"level": "subgroup", "sigma": 16}):
+        chosen = candidate_of(short, DEVICE, {"family": "subgroups", "group": 16, **level})
+        lowered = chosen.skeleton.at(chosen.point)
+        times["level" in level] = modelled(lowered, DEVICE, hardware).milliseconds
+    assert times[True] < times[False]
