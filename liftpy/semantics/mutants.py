@@ -106,6 +106,7 @@ LAWS: dict[str, str] = {
     "reduce_of_joined_transpose: rotated at 1.0": ORDER,
     "reduce_of_joined_transpose: transposed at 1.0": ORDER,
     "reduce_of_joined_transpose: arguments exchanged at 2": ORDER,
+    "map_to_subgroup: items + 1 at the top": "a group may have any number of work-items",
     "reduce_to_subgroups: reversed at 1": ORDER,
     "reduce_to_subgroups: rotated at 1": ORDER,
     "reduce_to_subgroups: arguments exchanged at 2": ORDER,
