@@ -10,6 +10,7 @@ from liftpy.ir.expr import Expr, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import ArrayType
+from liftpy.ir.uses import used_often
 from liftpy.ir.walk import Path, at, every_part, has_call, top_down
 from liftpy.primitives import (
     AnyIterate,
@@ -113,7 +114,8 @@ def store_inner_scans() -> Strategy:
     buffer too: registers have no addresses, and only scalars among them are selected by
     comparisons. Elements that folds or other statements compute from registers are stored before
     one is read at such an index. So are those of which `splitAt` makes two arrays, if they need a
-    place in a buffer: outside all maps in a buffer of their own, which work-items share.
+    place in a buffer: outside all maps in a buffer of their own, which work-items share. So is what
+    a map's function reads several times, since the place has room for one value.
     """
 
     def run(expr: Expr) -> Result:
@@ -142,6 +144,13 @@ def store_inner_scans() -> Strategy:
                     shared = any(path == outside for outside, _ in outside_functions(expr))
                     memory = "to_global" if shared else "to_private"
                     return seq(at_path((*path, 0), rule(memory)), run)(expr)
+            if isinstance(part, FunCall) and isinstance(part.fun, AnyMap):
+                (arg,) = part.args
+                again = used_often(part.fun.f) and has_statements(arg) and has_call(arg, ToGlobal)
+                if again:
+                    shared = any(path == outside for outside, _ in outside_functions(expr))
+                    stored = stored_plain() if shared else rule("to_private")
+                    return seq(at_path((*path, 0), stored), run)(expr)
         return Success(expr)
 
     return run
