@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from liftpy.ir.call import FunCall
-from liftpy.ir.expr import Expr, Tuple
+from liftpy.ir.expr import Expr, Param, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import ArrayType
@@ -134,9 +134,9 @@ def store_inner_scans() -> Strategy:
                     return seq(at_path((*path, position), rule(memory)), run)(expr)
         for path, part in top_down(expr):  # after sequences that need a buffer are in one
             if isinstance(part, FunCall) and isinstance(part.fun, At):
-                for position, arg in enumerate(part.args):
-                    here = (*path, position)
-                    if has_statements(arg) and reads_registers(expr, here):
+                for position in range(len(part.args)):
+                    here = named_at(expr, (*path, position))
+                    if has_statements(at(expr, here)) and reads_registers(expr, here):
                         return seq(at_path(here, rule("to_private")), run)(expr)
             if isinstance(part, FunCall) and isinstance(part.fun, SplitAt):
                 (arg,) = part.args
@@ -162,6 +162,17 @@ def has_statements(expr: Expr) -> bool:
         return False
     calls = (e.fun for e in every_part(expr) if isinstance(e, FunCall))
     return not all(is_pure(fun.f.body) for fun in calls if isinstance(fun, Map | Generate))
+
+
+def named_at(expr: Expr, path: Path) -> Path:
+    """The path of the part at a path, or of the value of a `let` around it that it names."""
+    part = at(expr, path)
+    if isinstance(part, Param):
+        for depth in reversed(range(len(path))):
+            let = at(expr, path[:depth])
+            if isinstance(let, FunCall) and isinstance(let.fun, Lambda) and part in let.fun.params:
+                return named_at(expr, (*path[:depth], let.fun.params.index(part)))
+    return path
 
 
 def reads_registers(expr: Expr, path: Path) -> bool:
