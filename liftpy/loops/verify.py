@@ -97,6 +97,11 @@ def verify(code: LoopKernel, after: str = "lowering") -> None:
         raise InternalError(message)
 
 
+def is_well_formed(code: LoopKernel) -> bool:
+    """Whether a kernel keeps all invariants."""
+    return next(_faults(code), None) is None
+
+
 def _faults(code: LoopKernel) -> Iterator[str]:
     """What is wrong in a kernel."""
     names = [m.name for m in (*code.buffers, *code.locals)]

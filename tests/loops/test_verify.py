@@ -11,6 +11,7 @@ from liftpy.errors import InternalError
 from liftpy.ir.nat import nat, var
 from liftpy.ir.types import BOOL, F32, I8, I32
 from liftpy.loops.lower import LoopKernel
+from liftpy.loops.passes import optimized
 from liftpy.loops.tree import (
     Barrier,
     Block,
@@ -357,6 +358,15 @@ def test_a_fault_is_found(name: str) -> None:
         verify(broken, "a pass")
     assert words in str(refused.value)
     assert "after a pass" in str(refused.value)
+
+
+def test_the_pass_that_breaks_a_kernel_is_named() -> None:
+    """Only the last tree is verified, but a fault in it is traced back."""
+    make, words = FAULTS["a broadcast in a branch"]
+    passes = {"one": lambda c: c.block, "two": make, "three": lambda c: c.block}
+    with pytest.raises(InternalError, match="after two, kernel k0_output") as refused:
+        optimized(kernel(), passes)
+    assert words in str(refused.value)
 
 
 @pytest.mark.parametrize(
