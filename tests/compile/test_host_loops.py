@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
 
 from liftpy.constraints.device import Device
@@ -13,12 +10,10 @@ from liftpy.errors import TypeRefused
 from liftpy.language.text.program import parse
 from liftpy.opencl.kernel import Module, by_kernel
 from liftpy.pipeline import Compilation, compile_program
-from liftpy.semantics.evaluate import evaluate
-from tests.candidates import result
 from tests.draws import unproved
 from tests.fuzz.generator import inputs
 from tests.loops.interpreted import interpreted, stages_of
-from tests.lowered import lowered
+from tests.lowered import check_close, check_on, lowered
 from tests.oclgrind import check_all_under_oclgrind
 
 SQUARED = "mapGlb(0, mapSeq(x => x * x - 1)) |> toGlobal"
@@ -195,20 +190,10 @@ def launched(module: Module) -> list[tuple[str, int | None]]:
     ]
 
 
-def parts(found: Any) -> tuple[Any, ...]:
-    """The components of a result that is a tuple, or the result."""
-    return found if isinstance(found, tuple) else (found,)
-
-
 @pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_right(runtime: Device, name: str) -> None:
-    """Every buffer is poisoned, and every allocation has guard zones."""
-    program = parse(PROGRAMS[name])
-    arrays = inputs(program)
-    got = parts(result(runtime, compiled(name).module, arrays))
-    for one, right in zip(got, parts(evaluate(program, *arrays.values())), strict=True):
-        np.testing.assert_allclose(one, right, rtol=1e-5)
+    check_on(runtime, PROGRAMS[name])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -220,11 +205,8 @@ def test_each_access_is_proved_inside_and_each_element_has_one_writer(name: str)
 def test_passes_keep_the_values_of_iterations(name: str) -> None:
     made, program = compiled(name), parse(PROGRAMS[name])
     arrays = inputs(program)
-    expected = parts(evaluate(program, *arrays.values()))
     for after, codes in stages_of(made):
-        got = parts(interpreted(made, codes, arrays))
-        for one, right in zip(got, expected, strict=True):
-            np.testing.assert_allclose(one, right, rtol=1e-5, err_msg=after)
+        check_close(interpreted(made, codes, arrays), program, arrays, after)
 
 
 @pytest.mark.oclgrind

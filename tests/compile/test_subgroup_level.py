@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
 
 from liftpy.constraints.device import Device
@@ -15,12 +12,10 @@ from liftpy.loops.tree import (
     statements_in,
 )
 from liftpy.pipeline import Compilation, compile_program
-from liftpy.semantics.evaluate import evaluate
-from tests.candidates import result
 from tests.draws import unproved
 from tests.fuzz.generator import inputs
 from tests.loops.interpreted import interpreted, stages_of, statements
-from tests.lowered import lowered
+from tests.lowered import check_close, check_on, lowered
 from tests.oclgrind import check_all_under_oclgrind
 
 PROGRAMS = {
@@ -134,20 +129,10 @@ def compiled(name: str) -> Compilation:
     return compile_program(lowered(PROGRAMS[name]))
 
 
-def parts(found: Any) -> tuple[Any, ...]:
-    """The components of a result that is a tuple, or the result."""
-    return found if isinstance(found, tuple) else (found,)
-
-
 @pytest.mark.covering(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_right(runtime: Device, name: str) -> None:
-    """Every buffer is poisoned, and every allocation has guard zones."""
-    program = parse(PROGRAMS[name])
-    arrays = inputs(program)
-    got = parts(result(runtime, compiled(name).module, arrays))
-    for one, right in zip(got, parts(evaluate(program, *arrays.values())), strict=True):
-        np.testing.assert_allclose(one, right, rtol=1e-5, atol=1e-5)
+    check_on(runtime, PROGRAMS[name])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -160,16 +145,11 @@ def test_the_size_of_subgroups_does_not_change_the_result(name: str) -> None:
     """After each pass; the last subgroup of a group may be smaller than the others."""
     made, program = compiled(name), parse(PROGRAMS[name])
     arrays = inputs(program)
-    expected = parts(evaluate(program, *arrays.values()))
     for number, (after, codes) in enumerate(stages_of(made)):
         for size in SIZES if number == 0 else SIZES[number % 6 :][:1]:
-            got = parts(interpreted(made, codes, arrays, size))
-            for one, right in zip(got, expected, strict=True):
-                np.testing.assert_allclose(one, right, rtol=1e-5, atol=1e-5, err_msg=after)
+            check_close(interpreted(made, codes, arrays, size), program, arrays, after)
     for size in SIZES:
-        got = parts(interpreted(made, made.optimized, arrays, size))
-        for one, right in zip(got, expected, strict=True):
-            np.testing.assert_allclose(one, right, rtol=1e-5, atol=1e-5)
+        check_close(interpreted(made, made.optimized, arrays, size), program, arrays)
 
 
 @pytest.mark.oclgrind
