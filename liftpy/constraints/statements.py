@@ -27,6 +27,7 @@ from liftpy.primitives import (
     MapSeq,
     MapSeqUnroll,
     ReduceInPlace,
+    ReduceItems,
     ReduceSeqUnroll,
     SlideSeq,
     ToPrivate,
@@ -82,6 +83,8 @@ def _statements(expr: Expr, held: Held, ends_step: bool) -> Nat:  # noqa: FBT001
             if isinstance(fun, ReduceSeqUnroll) or not held.isdisjoint(xs.free):
                 step = step * array_of(fun.name, xs.type).length
             start = ZERO if ends_step else update
+            if isinstance(fun, ReduceItems):  # the fold of the results of the work-items
+                start = start + update
             return start + step + statements(init, held) + statements(xs, held)
         case ToPrivate():
             (arg,) = expr.args

@@ -192,8 +192,10 @@ def _check_level(fun: Parallel, xs: Expr, found: Demand, above: tuple[Level, ...
         raise TypeRefused(why)
     match fun:
         case MapSubgroup():
+            if not found.grouped:  # it says how large groups are, a mapLcl(0) only what they share
+                others = [n for n in found.lcl.get(0, []) if n != fun.items]
+                found.lcl[0] = [fun.items, *others]
             found.grouped.append(fun.items)
-            found.lcl.setdefault(0, [fun.items])
         case MapItem():
             pass
         case _:

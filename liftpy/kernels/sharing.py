@@ -24,6 +24,7 @@ from liftpy.primitives import (
     MapWrg,
     ReduceByIndexAtomic,
     ReduceInPlace,
+    ReduceItems,
     ReduceSubgroups,
     ToGlobal,
     ToLocal,
@@ -41,6 +42,8 @@ def check_step(expr: Expr, own: frozenset[int], who: str) -> None:
     match expr:
         case FunCall(ToLocal()):
             return  # `launch` checks who writes it
+        case FunCall(ReduceItems(), (init, _)):  # all work-items of the subgroup get the result
+            check_step(init, own, who)
         case FunCall(MapLcl() as made) if made.dim not in own:
             level = word(level_of(made))
             message = (
@@ -136,7 +139,10 @@ def check_storage(expr: Expr, levels: tuple[type[Primitive], ...], who: str) -> 
     """Check that memory of a level is written only by work-items that share it."""
     if not has_call(expr, *levels):
         return
-    for child in children(expr):
+    parts = children(expr)
+    if isinstance(expr, FunCall) and isinstance(expr.fun, ReduceItems):
+        parts = expr.args[:1]  # all work-items of the subgroup get the result
+    for child in parts:
         if isinstance(child, FunCall) and isinstance(child.fun, levels):
             raise _not_shared(who, child.fun)
         check_storage(child, levels, who)

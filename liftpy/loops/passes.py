@@ -58,9 +58,9 @@ def in_loop_ir(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKe
     made = replace(code, block=stored(nest), decided=frozenset(nest.read.decided))
     for fault in together.faults(made):
         raise TypeRefused(
-            f"kernel {code.name} reads an array of {ToSubgroup.name} by {fault}: all work-items of "
-            "a subgroup read the same element at a time, in no branch that only some of them take. "
-            "Use toLocal"
+            f"kernel {code.name} has {fault}: all work-items of a subgroup read the same element "
+            f"of an array of {ToSubgroup.name} at a time, in no branch that only some of them "
+            "take. Use toLocal"
         )
     return made
 

@@ -26,8 +26,9 @@ condition.
     for (i = sgid0; i < n; i += sgct0)      sgct0 is the number of subgroups
       for (k = slid0; k < m; k += sgsz0)    sgsz0 is the number of work-items of the subgroup
 
-The work-items of a subgroup compute a broadcast together. So if subgroups hold arrays, each of them
-takes as many steps as the others, and those beyond the end compute an element again:
+The work-items of a subgroup compute a broadcast together. So if the function of a `mapItem` reads
+an array that subgroups hold, each of them takes as many steps as the others, and those beyond the
+end compute an element again:
 
     for (k = 0; k < m; k += sgsz0)          element (k + slid0) % m, stored if k + slid0 < m
 
@@ -45,7 +46,7 @@ from liftpy.ir.expr import Expr
 from liftpy.ir.nat import ZERO, Nat, nat, var
 from liftpy.ir.pull import Parts, Pull, Value, known
 from liftpy.ir.types import ScalarType
-from liftpy.loops.nest import Assign
+from liftpy.loops.nest import Assign, reached
 from liftpy.loops.silent import neutral
 from liftpy.loops.stepping import Stepping, anywhere
 from liftpy.loops.tree import (
@@ -59,6 +60,7 @@ from liftpy.loops.values import (
 from liftpy.loops.viewing import Env
 from liftpy.primitives import MapItem, MapLcl, ReduceItems, ReduceSubgroups, ToSubgroup
 from liftpy.primitives.subgroups import subgroup_operator
+from liftpy.views.access import is_known, scalars_of
 from liftpy.views.terms import Condition, Load, OfSubgroup, OfSubgroups, OfWorkItem, Term
 
 
@@ -112,7 +114,21 @@ def over_items(emitter: Stepping, fun: MapItem, xs: Expr, env: Env, dest: Value)
         place = dest[i] if inside is True else placed(emitter, dest[i], inside)
         emitter.generate(fun.f.body, {**env, **emitter.computed(fun.f, source[i])}, place)
 
-    divided(emitter, int(source.length), element)
+    divided(emitter, int(source.length), element, together=reads_held(emitter, fun, source, env))
+
+
+def reads_held(emitter: Stepping, fun: MapItem, source: Value, env: Env) -> bool:
+    """Whether a function may read an array that subgroups hold.
+
+    Of a value whose elements are computed where they are read, that is not known.
+    """
+    if not emitter.broadcasts:
+        return False
+    used = (source, *(env[param] for param in fun.f.free))
+    if not all(map(is_known, used)):
+        return True
+    scalars = (scalar for value in used for scalar in scalars_of(value))
+    return any(isinstance(part, OfWorkItem) for part in reached(scalars))
 
 
 def placed(emitter: Stepping, place: Value, inside: Condition) -> Value:
@@ -128,15 +144,22 @@ def placed(emitter: Stepping, place: Value, inside: Condition) -> Value:
             return emitter.read.choose(inside, place, 0)
 
 
-def divided(emitter: Stepping, length: int, element: Callable[[Nat, Condition], None]) -> None:
+def divided(
+    emitter: Stepping,
+    length: int,
+    element: Callable[[Nat, Condition], None],
+    *,
+    together: bool,
+) -> None:
     """The loop in which the work-items of a subgroup divide the elements of an array among them.
 
-    `element` receives an index, and a condition under which the work-item has this element.
+    `element` receives an index, and a condition under which the work-item has this element. If they
+    go `together`, all work-items execute as many iterations.
     """
     emitter.ids |= {SUBGROUP_LOCAL_ID, SUBGROUP_SIZE}
     counter = emitter.fresh("i")
     emitter.in_items += 1
-    if emitter.broadcasts:
+    if together:
         own = var(SUBGROUP_LOCAL_ID, 0, emitter.local_size[0] - 1)
         emitter.read_once(
             counter,
@@ -176,7 +199,8 @@ def by_items(
         more = emitter.read.operate(op, (total, value))
         emitter.put(Assign(total, emitter.read.either(inside, more, total)))
 
-    divided(emitter, int(source.length), element)
+    together = reads_held(emitter, xs.fun, source, env)
+    divided(emitter, int(source.length), element, together=together)
     folded = emitter.variable(OfSubgroup(op, emitter.variable(total)))
     given = emitter.computed(fun.f, emitter.view(init, env), folded)
     emitter.generate(fun.f.body, {**env, **given}, dest)

@@ -155,7 +155,7 @@ def _of_value(value: Value, common: frozenset[str], *, together: bool) -> Iterat
             if not together:
                 yield f"a broadcast of element {item} that not all work-items of a subgroup reach"
             if not (is_common_index(row, common) and is_common_index(item, common)):
-                yield f"a broadcast of element {item}, which differs in a subgroup"
+                yield f"a broadcast of element {item}, which may differ in a subgroup"
         case _:
             pass
     for part in value.parts:

@@ -71,6 +71,8 @@ def has_addresses(place: Value) -> bool:
 def at_once(emitter: Stepping, value: Value) -> Value:
     """An accumulator whose tuples are read whole, before any component is stored."""
     match value:
+        case Pull() if isinstance(anywhere(value), Load):
+            return value
         case Pull():
             return Pull(value.length, lambda i: at_once(emitter, value[i]))
         case Parts(pairs):

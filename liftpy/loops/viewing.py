@@ -207,7 +207,8 @@ class Viewing:
             case FunCall(Primitive() as p, args):
                 values = [self.view(a, env) for a in args]
                 if p.function is None:
-                    return p.meaning(self.read, *values)
+                    value = p.meaning(self.read, *values)
+                    return known(value) if all(map(is_known, values)) else value
                 return p.meaning(self.read, self.closure(p.function, env), *values)
             case _:
                 message = f"no view of {type(expr).__name__}"

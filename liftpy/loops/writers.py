@@ -158,7 +158,8 @@ class ElementsOf:
     def __init__(self, code: LoopKernel) -> None:
         loops = [s for s in statements_in(code.block) if isinstance(s, For)]
         self.counters = {s.counter: s for s in loops if isinstance(s.step, str)}
-        beyond = code.local_size[0]  # work-items that have no element in the last iteration
+        self.group = code.local_size[0]
+        beyond = self.group  # work-items that have no element in the last iteration
         self.counts: dict[str, int] = dict.fromkeys(ELEMENTS, 1)
         for s in self.counters.values():
             name = self.of(s)
@@ -178,7 +179,8 @@ class ElementsOf:
             name = self.of(loop)
             element = var(name, 0, self.counts[name] - 1)
             if isinstance(loop.first, int):
-                ranges[SUBGROUP_LOCAL_ID] = element - place.ranges[counter]
+                own = ranges[SUBGROUP_LOCAL_ID] = element - place.ranges[counter]
+                links += at_most(0, own), at_most(own, self.group - 1)
             else:
                 ranges[counter] = element
                 _, last = place.ranges[counter].bounds

@@ -25,6 +25,7 @@ from liftpy.loops.tree import (
     Update,
 )
 from liftpy.loops.values import (
+    SUBGROUP_LOCAL_ID,
     Dot,
     Operate,
     SubgroupReduce,
@@ -103,20 +104,27 @@ def executed(code: LoopKernel, subgroup: int = 1) -> Executed:
 
     Guards are taken to hold; of two branches, the one with more operations counts.
     """
-    return in_block(code.block, math.prod(code.global_size), subgroup)
+    group = code.local_size[0]
+    average = group / -(-group // subgroup)  # work-items of a subgroup: the last one may have fewer
+    return in_block(code.block, math.prod(code.global_size), subgroup, average)
 
 
-def in_block(block: Block, times: float, subgroup: int) -> Executed:
-    """The operations of a block that all work-items together execute `times` times."""
+def in_block(block: Block, times: float, subgroup: int, average: float) -> Executed:
+    """The operations of a block that all work-items together execute `times` times.
+
+    `average` is the number of work-items of a subgroup, among which it divides an array.
+    """
     found: Executed = {}
     for s in block:
         match s:
             case For(first=int(first)):
-                add(found, in_block(s.body, times * -(-(s.bound - first) // step_of(s)), subgroup))
+                turns = -(-(s.bound - first) // step_of(s))
+                add(found, in_block(s.body, times * turns, subgroup, average))
             case For():  # it begins at an id, and all ids below the step share the iterations
-                add(found, in_block(s.body, times * s.bound / step_of(s), subgroup))
+                sharing = average if s.first == SUBGROUP_LOCAL_ID else step_of(s)
+                add(found, in_block(s.body, times * s.bound / sharing, subgroup, average))
             case If():
-                branches = (in_block(b, times, subgroup) for b in (s.then, s.otherwise))
+                branches = (in_block(b, times, subgroup, average) for b in (s.then, s.otherwise))
                 add(found, max(branches, key=lambda counted: sum(counted.values())))
             case Let() | Store() | Update():
                 add(found, in_value(s.value, times, subgroup))

@@ -73,6 +73,7 @@ def scanned(row: Any, index: Any) -> Any:
 
 SUMS = np.cumsum(XSS, 1)
 SCANS = np.array([[functools.reduce(horner, row[: k + 1], 1) for k in range(5)] for row in YSS])
+BINS = [folded(np.zeros(7), js, ys, horner)[:4] for js, ys in zip(JS, YSS, strict=True)]
 MOST = 8  # candidates of a program
 ZEROS = np.zeros(7, np.float32)
 PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
@@ -92,6 +93,41 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...], Any]] = {
           let m = max(i, 0i32) in (t |> at(i)) * f32(m) + f32(m)) |> reduce(add, 0)""",
         (TABLE, IS),
         np.sum(read(TABLE, IS) * np.maximum(IS, 0) + np.maximum(IS, 0)),
+    ),
+    "bins that a function reads twice": (
+        """def p(jss: [3][5]i32, yss: [3][5]f32) = zip(jss, yss)
+          |> map((js, ys) => generate(4, k =>
+            zip(js, ys) |> reduceByIndex((a, x) => a * 3 - x, 0 |> repeat(7)) |> at(k)))
+          |> map(bins => (bins |> reduce(add, 0)) - 2 * (bins |> reduce(maximum, -999)))""",
+        (JS, YSS),
+        [x.sum() - 2 * x.max() for x in BINS],
+    ),
+    "bins that an inner function reads twice": (
+        """def p(jss: [3][5]i32, yss: [3][5]f32, is: [11]i32) = is |> map(i =>
+          zip(jss, yss)
+            |> map((js, ys) => generate(4, k =>
+              zip(js, ys) |> reduceByIndex((a, x) => a * 3 - x, 0 |> repeat(7)) |> at(k)))
+            |> map(bins => (bins |> reduce(add, 0)) - 2 * (bins |> reduce(maximum, -999)))
+            |> at(i))""",
+        (JS, YSS, IS),
+        read(np.array([x.sum() - 2 * x.max() for x in BINS]), IS),
+    ),
+    "named elements of scans": (
+        """def p(xss: [11][3]f32, is: [11]i32) = is |> map(i =>
+          let found = (xss |> map(xs =>
+            let pair = (zip(xs, xs |> scan(add, 0)) |> at(i)) in pair.1))
+          in found |> at(i))""",
+        (XSS, IS),
+        [read(np.array([read(row, i[None])[0] for row in SUMS]), i[None])[0] for i in IS],
+    ),
+    "pairs with an iteration in registers": (
+        """def p(xss: [11][3]f32, is: [11]i32) = is |> map(i => xss
+          |> map(xs => zip(xs |> iterate(1, r => r |> map(x => x * 3)), xs))
+          |> map(pairs => pairs |> at(i))
+          |> map(pair => pair.0 - pair.1)
+          |> at(i))""",
+        (XSS, IS),
+        [read(np.array([read(2 * row, i[None])[0] for row in XSS]), i[None])[0] for i in IS],
     ),
     "an iteration in registers": (
         """def p(xss: [11][3]f32, is: [11]i32) = zip(xss, is) |> map((xs, i) =>

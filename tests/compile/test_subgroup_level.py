@@ -120,6 +120,38 @@ PROGRAMS = {
             let held = (row |> toSubgroup) in
             b |> pad(1, 1, 0) |> slide(3, 1) |> mapItem(w => zip(held, w) |> reduceSeq((s, q) =>
               s * 0.5 + q.0 * q.1, 0)))) |> join""",
+    "broadcasts in a group of one work-item": """
+        def p(a: [3][2]f32, w: [1]f32) =
+          a |> split(3) |> mapWrg(0, mapSubgroup(1, row =>
+            let held = (w |> toSubgroup) in
+            row |> mapItem(x => held |> reduceSeq(add, x)))) |> join""",
+    "folds in the steps of another": """
+        def p(a: [6][5][7]f32) =
+          a |> split(3) |> mapWrg(0, mapSubgroup(12, rows =>
+            let t = rows |> reduceSeq((t, row) =>
+              let s = row |> mapItem(x => x) |> reduceItems(add, 0) in t * 0.5 + s, 0) in
+            let u = t |> iterateSeq(2, v => v * 0.5
+              + (rows |> join |> mapItem(x => x) |> reduceItems(maximum, -9))) in
+            let w = rows |> mapSeq(row => row |> mapItem(x => x) |> reduceItems(minimum, 9))
+              |> toPrivate in
+            rows |> transpose |> mapItem(column => zip(column, w) |> reduceSeq((b, p) =>
+              b * 0.5 + p.0 - p.1, u)))) |> join""",
+    "more local ids than the group has work-items": """
+        def p(xs: [6][16]f32) =
+          xs |> split(3) |> mapWrg(0, rows =>
+            let t = rows |> join |> split(3) |> mapLcl(0, mapSeq(x => x * x)) |> toLocal in
+            t |> join |> split(16) |> mapSubgroup(8, row =>
+              let s = row |> mapItem(x => x) |> reduceItems(add, 0) in
+              row |> mapItem(x => x - s))) |> join""",
+    "a fold in place beside an array that subgroups hold": """
+        def p(a: [5][4]f32, b: [6]f32) =
+          (a |> split(5) |> mapWrg(0, mapSubgroup(8, row =>
+            let held = (row |> toSubgroup) in
+            b |> mapItem(x => held |> reduceSeq((s, y) => s * 0.5 + x * y, 1)))) |> join,
+           a |> split(5) |> mapWrg(0, mapSubgroup(8, row =>
+            let held = (row |> toSubgroup) in
+            b |> split(3) |> reduceInPlace((acc, y) =>
+              zip(acc, y) |> mapItem((s, x) => s * 0.5 + x), 0.0 |> repeat(3)))) |> join)""",
 }
 SIZES = (1, 3, 4, 8, 16, 64)
 

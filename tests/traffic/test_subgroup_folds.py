@@ -70,11 +70,11 @@ def by_rows(sigma, group):
 
 def test_the_work_items_of_a_subgroup_share_the_elements_of_a_row():
     """For each row, sums of its elements, of the work-items, and with the initial value."""
-    for group, size in ((16, 1), (16, 4), (32, 16)):
+    for group, size in ((16, 1), (16, 4), (32, 16), (17, 16), (37, 16)):
         _, code = by_rows(5, group)
-        sized, subgroups = with_subgroups_of(code, size), group // size
+        sized, subgroups = with_subgroups_of(code, size), -(-group // size)
         turns = ROWS / subgroups * group
-        wanted = turns * (LENGTH / size + (size - 1) / size + 1)
+        wanted = ROWS * LENGTH + turns * ((size - 1) / size + 1)
         assert math.isclose(executed(sized, size)["+", "f32"], wanted), (group, size)
 
 

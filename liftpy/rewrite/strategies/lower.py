@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from liftpy.ir.call import FunCall
-from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.expr import Expr, Tuple
 from liftpy.ir.function import Lambda
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import ArrayType
-from liftpy.ir.uses import used_often
 from liftpy.ir.walk import Path, at, every_part, has_call, top_down
 from liftpy.primitives import (
     AnyIterate,
@@ -20,7 +19,6 @@ from liftpy.primitives import (
     AnyScan,
     At,
     ExclusiveScan,
-    Generate,
     Iterate,
     Layout,
     Map,
@@ -32,10 +30,15 @@ from liftpy.primitives import (
     SplitAt,
     ToGlobal,
 )
-from liftpy.primitives.in_place import is_pure
 from liftpy.primitives.parallel import DIMENSIONS
 from liftpy.primitives.work import computes, is_layout
 from liftpy.rewrite.strategies.by_index import scalar_bins
+from liftpy.rewrite.strategies.inner_values import (
+    has_statements,
+    named_at,
+    reads_registers,
+    reads_stored_again,
+)
 from liftpy.rewrite.strategies.remember import each_part, remembered
 from liftpy.rewrite.strategies.repeated import store_repeated
 from liftpy.rewrite.strategies.results import results_exposed
@@ -144,49 +147,13 @@ def store_inner_scans() -> Strategy:
                     shared = any(path == outside for outside, _ in outside_functions(expr))
                     memory = "to_global" if shared else "to_private"
                     return seq(at_path((*path, 0), rule(memory)), run)(expr)
-            if isinstance(part, FunCall) and isinstance(part.fun, AnyMap):
-                (arg,) = part.args
-                again = used_often(part.fun.f) and has_statements(arg) and has_call(arg, ToGlobal)
-                if again:
-                    shared = any(path == outside for outside, _ in outside_functions(expr))
-                    stored = stored_plain() if shared else rule("to_private")
-                    return seq(at_path((*path, 0), stored), run)(expr)
+            if reads_stored_again(part):
+                shared = any(path == outside for outside, _ in outside_functions(expr))
+                stored = stored_plain() if shared else rule("to_private")
+                return seq(at_path((*path, 0), stored), run)(expr)
         return Success(expr)
 
     return run
-
-
-def has_statements(expr: Expr) -> bool:
-    """Whether an array is not stored, and a function that makes it has statements of its own."""
-    if isinstance(expr, FunCall) and isinstance(expr.fun, MemoryPrimitive):
-        return False
-    calls = (e.fun for e in every_part(expr) if isinstance(e, FunCall))
-    return not all(is_pure(fun.f.body) for fun in calls if isinstance(fun, Map | Generate))
-
-
-def named_at(expr: Expr, path: Path) -> Path:
-    """The path of the part at a path, or of the value of a `let` around it that it names."""
-    part = at(expr, path)
-    if isinstance(part, Param):
-        for depth in reversed(range(len(path))):
-            let = at(expr, path[:depth])
-            if isinstance(let, FunCall) and isinstance(let.fun, Lambda) and part in let.fun.params:
-                return named_at(expr, (*path[:depth], let.fun.params.index(part)))
-    return path
-
-
-def reads_registers(expr: Expr, path: Path) -> bool:
-    """Whether the part at a path makes an array in registers, or reads one that a `let` names."""
-    part = at(expr, path)
-    around = (at(expr, path[:depth]) for depth in range(len(path)))
-    named = (
-        arg
-        for let in around
-        if isinstance(let, FunCall) and isinstance(let.fun, Lambda)
-        for param, arg in zip(let.fun.params, let.args, strict=True)
-        if param in part.free
-    )
-    return any(map(is_in_registers, (part, *named)))
 
 
 def store_sequences() -> Strategy:
