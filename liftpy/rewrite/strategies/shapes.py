@@ -25,6 +25,7 @@ from liftpy.primitives import (
     Repeat,
     Slide,
     ToGlobal,
+    ToPrivate,
     Zip,
 )
 from liftpy.primitives.places import is_indirect
@@ -327,7 +328,7 @@ def is_in_registers(expr: Expr) -> bool:
     if isinstance(expr, FunCall) and isinstance(expr.fun, ToGlobal):
         return False
     sequence = isinstance(expr, FunCall) and isinstance(
-        expr.fun, AnyReduceByIndex | AnyScan | AnyIterate
+        expr.fun, AnyReduceByIndex | AnyScan | AnyIterate | ToPrivate
     )
     if sequence and any(True for _ in expr.type.lengths()):
         return True
