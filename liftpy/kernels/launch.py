@@ -64,7 +64,11 @@ LOCAL_ALIGNMENT = 16
 
 @dataclass
 class Demand:
-    """Extents by level and dimension, in order of occurrence; bytes per group and per work-item."""
+    """Extents by level and dimension, in order of occurrence; bytes per group and per work-item.
+
+    The first extent of `lcl` in dimension 0 is the size that a `mapSubgroup` states, if there is
+    one.
+    """
 
     glb: dict[int, list[Nat]] = field(default_factory=dict)
     wrg: dict[int, list[Nat]] = field(default_factory=dict)
@@ -82,7 +86,7 @@ class Demand:
     spread: list[Nat] = field(default_factory=list[Nat])
     """The lengths of the rows that subgroups hold in registers."""
     grouped: list[Nat] = field(default_factory=list[Nat])
-    """The work-items of groups whose subgroups divide an array."""
+    """The sizes of groups that the `mapSubgroup`s state."""
 
     def extents(self, level: type) -> dict[int, list[Nat]]:
         """The extents of one parallel level of the launch."""
@@ -94,7 +98,7 @@ class Demand:
         return bool(self.wrg or self.lcl)
 
     def local_size(self) -> tuple[Nat, Nat, Nat]:
-        """Work-items per work-group in each dimension: the first extent found."""
+        """Work-items per work-group in each dimension: the first extent of `lcl`."""
         x, y, z = (self.lcl[d][0] if d in self.lcl else ONE for d in range(3))
         return x, y, z
 
@@ -192,7 +196,7 @@ def _check_level(fun: Parallel, xs: Expr, found: Demand, above: tuple[Level, ...
         raise TypeRefused(why)
     match fun:
         case MapSubgroup():
-            if not found.grouped:  # it says how large groups are, a mapLcl(0) only what they share
+            if not found.grouped:  # it states the size of groups, which a mapLcl(0) need not have
                 others = [n for n in found.lcl.get(0, []) if n != fun.items]
                 found.lcl[0] = [fun.items, *others]
             found.grouped.append(fun.items)
@@ -236,7 +240,7 @@ def _check_divided(found: Demand) -> None:
 
 
 def _check_of_group(name: str, above: tuple[Level, ...], why: str) -> None:
-    """Check that all work-items of a group reach what is called `name`."""
+    """Check that all work-items of a group compute the primitive `name` together."""
     levels = {level for level, _ in above}
     if MapWrg in levels and levels.isdisjoint({MapGlb, MapLcl, MapSubgroup, MapItem}):
         return
@@ -324,9 +328,10 @@ def _row_of_subgroup(xs: Expr, above: tuple[Level, ...]) -> Nat:
 
 
 def _check_one_dimension(found: Demand) -> None:
-    """Check that groups with levels of subgroups have one dimension and size, and rows that fit.
+    """Check that arrays held by subgroups fit their groups, and that groups have one size.
 
-    No subgroup holds a row that is longer than its group.
+    The groups of such an array have one dimension, and its rows are not longer than a group. Every
+    `mapSubgroup` states the size of the group.
     """
     x, y, z = found.local_size()
     if found.spread and (y, z) != (ONE, ONE):

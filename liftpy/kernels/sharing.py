@@ -76,16 +76,17 @@ def check_writers(body: Expr) -> None:
 
 
 def of_launch(levels: frozenset[Level]) -> frozenset[Level]:
-    """Levels with `mapLcl(0)` in place of `mapSubgroup` and `mapItem`, which are as fine together.
+    """Levels with `mapLcl(0)` in place of `mapSubgroup` and `mapItem`.
 
-    Raises TypeRefused if an element is stored by all work-items of a subgroup.
+    Either way, the work-items of a group divide what is stored. Raises TypeRefused if all
+    work-items of a subgroup would store the same elements.
     """
     subgroup, item = (MapSubgroup, 0), (MapItem, 0)
     if subgroup in levels and item not in levels:
         raise TypeRefused(
             f"all work-items of a subgroup would store the same elements: the function of "
             f"{MapSubgroup.name} makes them outside of {MapItem.name}. Make them by "
-            f"{MapItem.name}, and a single one by {MapItem.name} over an array of one element"
+            f"{MapItem.name}; for a single element, apply it to an array of one element"
         )
     if subgroup in levels:
         return levels - {subgroup, item} | {(MapLcl, 0)}

@@ -59,7 +59,7 @@ class LoopBarriers:
     def own(self) -> bool:
         """Whether the iterations are divided among the work-items of a group.
 
-        So are those of a loop whose step is an id: subgroups differ in their steps.
+        So are those of a loop whose step is the size or the number of subgroups.
         """
         return self.entered.first in LOCAL_IDS or isinstance(self.entered.step, str)
 

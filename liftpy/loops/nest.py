@@ -83,10 +83,10 @@ class Restore(NamedTuple):
 class Loop(NamedTuple):
     """Iterates a counter from `first` to below `bound` in steps of `step`.
 
-    `first` is an id if the loop is over ids, else 0. `step` is a number, or the size or the number
-    of subgroups. A loop is unrolled if it is `asked` to be: the
-    program says so, or it fills registers. A loop prefetches (`ahead`) what its next iteration
-    reads if the program says so. No two loops have the same counter.
+    `first` is an id if the loop is over ids, else 0. `step` is a number, the size of the
+    subgroup, or the number of subgroups. A loop is unrolled if it is `asked` to be: the program
+    says so, or it fills registers. A loop prefetches (`ahead`) what its next iteration reads if the
+    program says so. No two loops have the same counter.
     """
 
     counter: str

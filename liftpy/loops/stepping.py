@@ -119,9 +119,9 @@ class Stepping(Viewing):
         self.put(Assign(dest[index], element, lane, width, self.nontemporal))
 
     def reached_by_all(self, term: Term, dest: Term) -> Term:
-        """A term; if it has broadcasts and is stored under a condition, it is computed before that.
+        """A term, or a variable of its value if it has broadcasts and is stored under a condition.
 
-        All work-items of a subgroup have to reach a broadcast.
+        All work-items of a subgroup have to reach a broadcast, also those that store nothing.
         """
         guarded = self.broadcasts and isinstance(dest, Choice)
         if guarded and any(isinstance(part, OfWorkItem) for part in reached((term,))):
@@ -155,7 +155,7 @@ class Stepping(Viewing):
                     self.parallel(f"lid{fun.dim}", size, length, body)
                     self.uneven -= 1
                 self.in_items -= 1
-            case MapSubgroup():  # also of one element: the other subgroups have none
+            case MapSubgroup():  # a loop even over one element: the other subgroups have none
                 self.ids |= {SUBGROUP_ID, SUBGROUP_COUNT}
                 self.uneven += 1
                 self.read_once(self.fresh("i"), SUBGROUP_ID, length, SUBGROUP_COUNT, body)

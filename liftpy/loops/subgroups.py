@@ -21,14 +21,14 @@ so the work-items of a subgroup that is smaller than a row read the array itself
 the same outcome for all work-items of a subgroup, whatever its size. Rows of one element need no
 condition.
 
-`mapSubgroup` is a loop over the ids of subgroups, and `mapItem` one over the work-items of one:
+`mapSubgroup` is a loop from the id of a subgroup, and `mapItem` one from the id in the subgroup:
 
     for (i = sgid0; i < n; i += sgct0)      sgct0 is the number of subgroups
       for (k = slid0; k < m; k += sgsz0)    sgsz0 is the number of work-items of the subgroup
 
 The work-items of a subgroup compute a broadcast together. So if the function of a `mapItem` reads
-an array that subgroups hold, each of them takes as many steps as the others, and those beyond the
-end compute an element again:
+an array that subgroups hold, all of them execute the same number of iterations, and those beyond
+the end compute an element again:
 
     for (k = 0; k < m; k += sgsz0)          element (k + slid0) % m, stored if k + slid0 < m
 
@@ -120,7 +120,7 @@ def over_items(emitter: Stepping, fun: MapItem, xs: Expr, env: Env, dest: Value)
 def reads_held(emitter: Stepping, fun: MapItem, source: Value, env: Env) -> bool:
     """Whether a function may read an array that subgroups hold.
 
-    Of a value whose elements are computed where they are read, that is not known.
+    It may if elements of a value are computed where they are read: what these read is not known.
     """
     if not emitter.broadcasts:
         return False
@@ -132,7 +132,7 @@ def reads_held(emitter: Stepping, fun: MapItem, source: Value, env: Env) -> bool
 
 
 def placed(emitter: Stepping, place: Value, inside: Condition) -> Value:
-    """A destination at which nothing is stored where a condition fails."""
+    """A destination in which nothing is stored if a condition fails."""
     match place:
         case Pull():
             return Pull(place.length, lambda i: placed(emitter, place[i], inside))
@@ -153,8 +153,8 @@ def divided(
 ) -> None:
     """The loop in which the work-items of a subgroup divide the elements of an array among them.
 
-    `element` receives an index, and a condition under which the work-item has this element. If they
-    go `together`, all work-items execute as many iterations.
+    `element` receives an index, and the condition under which the work-item has this element. If
+    they go `together`, all of them execute the same number of iterations.
     """
     emitter.ids |= {SUBGROUP_LOCAL_ID, SUBGROUP_SIZE}
     counter = emitter.fresh("i")
@@ -210,8 +210,9 @@ def in_subgroup(emitter: Stepping, xs: Expr, env: Env) -> Value:
     """An array whose rows are divided among the work-items of each subgroup."""
     if emitter.in_items:
         raise TypeRefused(
-            f"{ToSubgroup.name} is computed for each element of a mapLcl, and all work-items of a "
-            "subgroup load the array together: name it with `let` outside of the mapLcl"
+            f"{ToSubgroup.name} is computed for each element of a mapLcl or mapItem, and all "
+            "work-items of a subgroup load the array together: name it with `let` outside of that "
+            "map"
         )
     size, source = emitter.local_size[0], emitter.argument(xs, env)
     *counts, length = (int(n) for n in xs.type.lengths())

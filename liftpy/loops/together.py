@@ -1,11 +1,11 @@
 """Where all work-items of a subgroup arrive together, and which values they have in common.
 
-They compute a fold or a broadcast together: all of them reach it, and name the same work-item. So
-neither is guarded by a condition whose outcome differs among them, or is in a loop of which some
-execute more iterations than others. The ids of groups, and the id, the size and the number of
-subgroups, are the same for all of them. So are the counters of loops that begin at such an id or at
-a number, and variables that are computed only from these and from buffers that the kernel only
-reads.
+They compute a fold or a broadcast together: all of them reach it, and a broadcast names the same
+work-item for all of them. So no fold and no broadcast is guarded by a condition whose outcome
+differs among them, or is in a loop of which some execute more iterations than others. The ids of
+groups, and the id, the size and the number of subgroups, are the same for all of them. So are the
+counters of loops that begin at such an id or at a number, and variables that are computed only from
+these and from buffers that the kernel only reads.
 """
 
 from __future__ import annotations

@@ -167,9 +167,9 @@ class Block:
 class For:
     """Iterates a counter from `first` to below `bound` in steps of `step`.
 
-    `first` is an id if the loop is over ids, else a number. `step` is a number, or the size or the
-    number of subgroups, which are at least 1. `ahead` asks for prefetch hints for what the next
-    iteration reads (`liftpy.loops.fetching`).
+    `first` is an id if the loop is over ids, else a number. `step` is a number, the size of the
+    subgroup, or the number of subgroups; it is at least 1. `ahead` asks for prefetch hints for what
+    the next iteration reads (`liftpy.loops.fetching`).
     """
 
     counter: str
@@ -221,9 +221,9 @@ def is_idle(block: Block) -> bool:
 
 
 def is_collective(block: Block) -> bool:
-    """Whether a block has a statement that every work-item of a group must reach.
+    """Whether a block has a statement that work-items must reach together.
 
-    That is a barrier or a fold of subgroups.
+    That is a barrier, which all work-items of a group reach, or a fold of a subgroup.
     """
     return any(
         isinstance(s, Barrier) or (isinstance(s, Let) and isinstance(s.value, SubgroupReduce))

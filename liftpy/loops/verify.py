@@ -1,4 +1,6 @@
-"""The invariants of every tree of the loop IR, checked before and after each pass.
+"""The invariants of every tree of the loop IR.
+
+For a candidate, the last tree is checked; for a test or a display, also the tree after each pass.
 
 - *Scopes.* A variable is declared before it is read, in the same block or one around it, under a
   name that is not in use there. An index is over counters of the loops around it and ids of the
@@ -13,10 +15,11 @@
   scalar or whole texels; private memory is indexed by numbers within its length (except in a
   kernel with loops that are still `rolled`).
 - *Barriers* are where every work-item of a group reaches them: in no branch, and in no loop whose
-  iterations are divided unevenly among the work-items. So are the folds of subgroups, each of which
-  is the value of a variable; the fold of their results reads them where subgroups store them.
-- *Broadcasts* are where all work-items of a subgroup reach them, and name the same work-item
-  (`together.py`).
+  iterations are divided unevenly among the work-items.
+- *Folds and broadcasts of subgroups* are where all work-items of a subgroup reach them, and a
+  broadcast names the same work-item for all of them (`together.py`). Each fold of a subgroup is the
+  value of a variable; the fold of the results of all subgroups reads them where subgroups store
+  them.
 """
 
 from __future__ import annotations

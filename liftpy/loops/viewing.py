@@ -90,7 +90,7 @@ class Viewing:
     scratch: dict[FunCall, list[Pull]] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
     uneven: int = 0
-    in_items: int = 0  # maps over local ids whose functions are being emitted
+    in_items: int = 0  # `mapLcl` and `mapItem` whose functions are being emitted
     broadcasts: bool = False  # whether subgroups hold arrays
     nontemporal: bool = False
     storing: int = 0  # vectors whose elements are being computed

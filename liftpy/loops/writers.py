@@ -4,11 +4,12 @@ For any two stores to a buffer, and for a store and a load of the same buffer, t
 work-items that access one address are searched for, by the digits of addresses or by z3. Accesses
 of unrolled code count as one if their addresses form rows of equal length at equal distances.
 
-Where subgroups divide arrays among them, and their work-items do, the id of a work-item is what it
-has of both: the element of the subgroup (`SUBGROUP_ELEMENT`) and its own (`ITEM_ELEMENT`). For two
-different work-items differ in one of them: the counter of a loop from the id of a subgroup in steps
-of their number takes no value for two subgroups, and so does that of a loop over the work-items of
-one. Of a loop whose counter `k` begins at 0, the element is `k` plus the id in the subgroup.
+Where subgroups divide one array and the work-items of a subgroup another, two elements take the
+place of a work-item's id: that of its subgroup (`SUBGROUP_ELEMENT`) and its own (`ITEM_ELEMENT`).
+Two work-items of a group differ in at least one of them. For a loop from the id of a subgroup, in
+steps of the number of subgroups, takes no value of its counter in two subgroups; nor does a loop
+over the work-items of a subgroup in two work-items. If the counter `k` of such a loop begins at 0,
+the element is `k` plus the id in the subgroup.
 
 Work-items may share an element that they only update atomically, all by the same operator: this
 operator is associative and commutative, and no update is lost. An atomic update and any other
@@ -39,7 +40,7 @@ from liftpy.views.terms import Memory
 
 SUBGROUP_ELEMENT, ITEM_ELEMENT = "element of the subgroup", "element of the item"
 ELEMENTS: tuple[str, str] = SUBGROUP_ELEMENT, ITEM_ELEMENT
-"""What tells work-items apart where subgroups and their work-items divide arrays."""
+"""What tells the work-items of a group apart where subgroups and their work-items divide arrays."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,9 @@ class AccessRows:
 def shared_stores(code: LoopKernel) -> tuple[Shared, ...]:
     """The accesses of stored buffers for which two work-items may access one element.
 
-    The ids of subgroups are left out: the other ids already tell all work-items apart. So is the
-    iteration of the host's loop: all work-items of a launch have the same one.
+    The ids of subgroups are left out: local ids, or the elements that subgroups and their
+    work-items take, tell the work-items of a group apart. So is the iteration of the host's loop:
+    all work-items of a launch have the same one.
     """
     left_out = {*SUBGROUP_IDS, HOST_ID}
     every = {n: count for n, count in code.ranges.items() if count > 1 and n not in left_out}
@@ -150,7 +152,7 @@ def id_links(code: LoopKernel) -> Iterator[Constraint]:
 
 
 class ElementsOf:
-    """The loops in which subgroups and work-items divide arrays: the elements that they take.
+    """The elements that subgroups and their work-items take in the loops that divide arrays.
 
     `counters` has the loops by their counters, and `counts` the number of values of each element.
     """
@@ -159,7 +161,7 @@ class ElementsOf:
         loops = [s for s in statements_in(code.block) if isinstance(s, For)]
         self.counters = {s.counter: s for s in loops if isinstance(s.step, str)}
         self.group = code.local_size[0]
-        beyond = self.group  # work-items that have no element in the last iteration
+        beyond = self.group  # at least as many as work-items without an element in the last turn
         self.counts: dict[str, int] = dict.fromkeys(ELEMENTS, 1)
         for s in self.counters.values():
             name = self.of(s)

@@ -298,7 +298,7 @@ PLACES = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 
 
 LARGEST = 1 << 16
-"""The most work-items of a group, and so of its subgroups, on any device that is known."""
+"""An upper limit for the work-items and the subgroups of a group, on every known device."""
 
 
 def whole_type(most: int) -> str:

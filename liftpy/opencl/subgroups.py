@@ -1,6 +1,7 @@
 """Folds and broadcasts by subgroups as C, on devices with subgroups and without.
 
-On a device without them, each work-item is a subgroup of its own: the code is correct, but slow.
+On a device without them, each work-item is a subgroup of its own: the code is correct, but folds
+by a group are slow.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ def misplaced(level: Level, above: Sequence[Level]) -> str | None:
 
     Nested levels differ (3); a `mapLcl` is inside a `mapWrg` of its dimension (4, 5), not around
     one (6); `mapGlb` is not mixed with `mapWrg` or `mapLcl` (8). A `mapSubgroup` is inside a
-    `mapWrg(0)`, and a `mapItem` inside a `mapSubgroup`; neither is mixed with `mapLcl`.
+    `mapWrg(0)` and not inside a `mapLcl`; a `mapItem` is inside a `mapSubgroup`, and no other level
+    is.
     """
     kind, dim = level
     if kind in OF_SUBGROUPS or any(other in OF_SUBGROUPS for other, _ in above):
@@ -75,7 +76,7 @@ def misplaced_in_subgroups(level: Level, above: Sequence[Level]) -> str | None:
     if needed not in above:
         return f"{word(level)} is outside every {word(needed)}: put it inside one"
     if MapLcl in kinds:
-        return f"{word(level)} is inside a mapLcl: a subgroup is a part of a group, not of an item"
+        return f"{word(level)} is inside a mapLcl: a group has subgroups, a work-item has none"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Lowered primitives, which specify a loop, a parallel level or a memory.
+"""Lowered primitives, which specify a loop or a memory; `parallel` has the parallel levels.
 
 Each has the meaning of its algorithmic form, so lowering is sound by definition.
 `liftpy.kernels` checks where each may be used; `liftpy.constraints` limits what it costs.

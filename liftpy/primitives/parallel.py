@@ -1,6 +1,6 @@
 """Lowered primitives of the parallel levels: maps over ids and subgroups, and folds by subgroups.
 
-Each has the meaning of its algorithmic form; folds by subgroups have another order.
+Each map has the meaning of `map`. A fold has that of `reduce` in the opposite order.
 `liftpy.primitives.levels` says how levels may be nested.
 """
 
@@ -68,9 +68,9 @@ class MapSubgroup(AnyMap):
 
     mapSubgroup(items, f) : [a]n -> [b]n
 
-    A subgroup takes every element whose index has the same remainder as the subgroup's id, divided
-    by the number of subgroups. Its work-items compute the function together: `mapItem` and
-    `reduceItems` divide arrays among them. The device chooses the size of subgroups.
+    Subgroup `k` of `s` takes the elements `k`, `k + s`, `k + 2 s` and so on. Its work-items compute
+    the function together: `mapItem` and `reduceItems` divide arrays among them. The device chooses
+    the size of subgroups.
     """
 
     name: ClassVar[str] = "mapSubgroup"
@@ -88,8 +88,7 @@ class MapSubgroup(AnyMap):
 class MapItem(AnyMap):
     """Runs `map` over the work-items of a subgroup, inside a `mapSubgroup`.
 
-    A work-item takes every element whose index has the same remainder as its id in the subgroup,
-    divided by the size of the subgroup.
+    Work-item `k` of a subgroup of `s` takes the elements `k`, `k + s`, `k + 2 s` and so on.
     """
 
     name: ClassVar[str] = "mapItem"

@@ -112,7 +112,7 @@ def executed(code: LoopKernel, subgroup: int = 1) -> Executed:
 def in_block(block: Block, times: float, subgroup: int, average: float) -> Executed:
     """The operations of a block that all work-items together execute `times` times.
 
-    `average` is the number of work-items of a subgroup, among which it divides an array.
+    `average` is the average number of work-items of a subgroup, which divide arrays among them.
     """
     found: Executed = {}
     for s in block:
@@ -120,7 +120,7 @@ def in_block(block: Block, times: float, subgroup: int, average: float) -> Execu
             case For(first=int(first)):
                 turns = -(-(s.bound - first) // step_of(s))
                 add(found, in_block(s.body, times * turns, subgroup, average))
-            case For():  # it begins at an id, and all ids below the step share the iterations
+            case For():  # it begins at an id: the ids below the step, or of a subgroup, share it
                 sharing = average if s.first == SUBGROUP_LOCAL_ID else step_of(s)
                 add(found, in_block(s.body, times * s.bound / sharing, subgroup, average))
             case If():

@@ -116,10 +116,10 @@ def rounds_of(starts: Sequence[int], width: int, banks: int, unit: int = WORD) -
 
 
 def with_subgroups_of(code: LoopKernel, size: int) -> LoopKernel:
-    """A kernel as it runs where subgroups have this size, so that tests on the size are decided.
+    """A kernel as it runs where subgroups have this size.
 
-    Subgroups are assumed to consist of adjacent work-items, in their order. Steps of loops are
-    numbers.
+    So tests on the size are decided, and steps of loops are numbers. Subgroups are assumed to
+    consist of adjacent work-items, in their order.
     """
     if SUBGROUP_SIZE not in code.ids:
         return code
@@ -172,7 +172,8 @@ def step_of(loop: For) -> int:
 def axes_of_items(code: LoopKernel, subgroup: int) -> tuple[Axis, ...]:
     """The digits of the id of a work-item in its group, in dimension 0, the smallest first.
 
-    If the kernel has loops over subgroups, they are the ids in a subgroup and of the subgroup.
+    If the kernel has loops over subgroups or their work-items, the digits are the id in a subgroup
+    and the id of the subgroup.
     """
     count = code.local_size[0]
     loops = (s for s in statements_in(code.block) if isinstance(s, For))

@@ -136,7 +136,7 @@ PROGRAMS = {
               |> toPrivate in
             rows |> transpose |> mapItem(column => zip(column, w) |> reduceSeq((b, p) =>
               b * 0.5 + p.0 - p.1, u)))) |> join""",
-    "more local ids than the group has work-items": """
+    "a mapLcl of more elements than the group has work-items": """
         def p(xs: [6][16]f32) =
           xs |> split(3) |> mapWrg(0, rows =>
             let t = rows |> join |> split(3) |> mapLcl(0, mapSeq(x => x * x)) |> toLocal in

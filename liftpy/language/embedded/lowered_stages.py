@@ -121,7 +121,7 @@ def map_lcl(dim: int, f: Callee) -> Section:
 
 @word(MapSubgroup)
 def map_subgroup(items: NatLike, f: Callee) -> Section:
-    """Runs `lp.map` over the subgroups of a work-group of `items` work-items, in an `lp.map_wrg`.
+    """Runs `lp.map` over the subgroups of a group of `items` work-items, inside an `lp.map_wrg`.
 
     >>> doubled = lp.map_subgroup(2, lp.map_item(lambda x: x + x))
     >>> lp.evaluate(
@@ -185,7 +185,7 @@ def reduce_subgroups(f: Callee, init: Start) -> Section:
 
 @word(ReduceItems)
 def reduce_items(f: Callee, init: Start) -> Section:
-    """Folds what an `lp.map_item` makes, by the work-items of a subgroup.
+    """Folds the array that an `lp.map_item` makes, by the work-items of a subgroup.
 
     >>> lp.evaluate(lp.iota(5) >> lp.reduce_items(lp.add, 0)).item()
     10

@@ -1,4 +1,4 @@
-"""Values inside the function of a kernel: how their elements are made, and where they are."""
+"""Values inside kernels: how their elements are made, and where they are stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def has_statements(expr: Expr) -> bool:
 
 
 def reads_stored_again(expr: Expr) -> bool:
-    """Whether a map's function reads an element several times that takes a place in a buffer."""
+    """Whether a map's function reads an element more than once that takes a place in a buffer."""
     if not (isinstance(expr, FunCall) and isinstance(expr.fun, AnyMap)):
         return False
     return bool(used_often(expr.fun.f)) and stores_elements(expr.args[0])
@@ -37,7 +37,7 @@ def stores_elements(expr: Expr) -> bool:
 
 
 def named_at(expr: Expr, path: Path) -> Path:
-    """The path of the part at a path, or of the value of a `let` around it that it names."""
+    """The path; if the part there is a variable of a `let`, the path of its value."""
     part = at(expr, path)
     if isinstance(part, Param):
         for depth in reversed(range(len(path))):

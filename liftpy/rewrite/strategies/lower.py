@@ -116,9 +116,10 @@ def store_inner_scans() -> Strategy:
     A sequence whose rows are read at a data-dependent index, also through a layout, is stored in a
     buffer too: registers have no addresses, and only scalars among them are selected by
     comparisons. Elements that folds or other statements compute from registers are stored before
-    one is read at such an index. So are those of which `splitAt` makes two arrays, if they need a
-    place in a buffer: outside all maps in a buffer of their own, which work-items share. So is what
-    a map's function reads several times, since the place has room for one value.
+    one is read at such an index. Elements that take a place in a buffer, which has room for one
+    value of each work-item, are stored before `splitAt` makes two arrays of them, or before a map's
+    function reads one more than once: outside all maps in a buffer of their own, which work-items
+    share.
     """
 
     def run(expr: Expr) -> Result:
@@ -249,9 +250,9 @@ def over_ids(level: str, most: int = len(DIMENSIONS)) -> Strategy:
 
 
 def over_items(expr: Expr, level: str = "lcl_0") -> Result:
-    """Assign the work-items of a group, or those of another `level`, to the outermost maps.
+    """Divide the outermost maps that make the result among the work-items of a group.
 
-    These are the maps that make the result.
+    `level` names another level in place of `mapLcl(0)`.
     """
     outer = next(layers(nests(expr)), ())
     return seq(*(at_path(path, rule(f"map_to_{level}")) for path in outer))(expr)

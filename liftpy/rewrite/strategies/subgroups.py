@@ -68,7 +68,7 @@ class Subgroups:
 
 
 def of_rows_of_subgroups(rows: Nat, items: Nat) -> Strategy:
-    """Make `rows` rows by a group of `items` work-items, each row by one of its subgroups.
+    """Make `rows` rows by a group of `items` work-items, each row by one subgroup of the group.
 
     The arrays that a row's function names are computed where they are read.
     """

@@ -193,7 +193,7 @@ def in_local(row: Expr) -> Result:
 def by_first_item(expr: Expr, level: str = "lcl_0") -> Result:
     """Let the first work-item of a group, or of a subgroup, store the scalar of a map's function.
 
-    `level` is that of its work-items.
+    `level` is the level of the work-items.
     """
     copied = seq(rule("map_copy"), rule(f"map_to_{level}"))
     named = seq(rule("let_introduction", {"v": (0,)}), at_path((1,), copied))

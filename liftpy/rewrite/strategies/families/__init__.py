@@ -140,7 +140,7 @@ def meaning_of(choice: str) -> str:
     """The meaning of a choice; the names of its stage and of a held value may precede its own.
 
     >>> meaning_of("result.products.level")
-    'whether work-items (glb) or work-groups (wrg) share the work'
+    'whether work-items (glb), work-groups (wrg) or subgroups share the work'
     >>> meaning_of("inputs")
     'whether a value is stored (in which type), held for a block or fused with its reader'
     """

@@ -1,4 +1,4 @@
-"""`subgroups`: folds that a work-group computes together, by subgroup functions."""
+"""`subgroups`: folds that a group, or each of its subgroups, computes by subgroup functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from liftpy.rewrite.strategies.tree import of_results, of_rows, row_of
 from liftpy.rewrite.strategy import Failure, Result, Strategy, seq
 
 LEAST, MOST = 2, 256
-"""The fewest and the most work-items of a group."""
+"""The fewest work-items that fold an array together, and the most work-items of a group."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class FoldsOfSubgroups:
     """Folds that groups can compute by subgroups; the shortest has `shortest` elements.
 
     `made` is what they make: `rows`, or the `result`. `arrays` says whether a row's function names
-    arrays that may be held.
+    arrays that may be held. `rows` is the number of rows that single subgroups can compute; 0 if
+    they cannot.
     """
 
     made: Literal["rows", "result"]
@@ -42,7 +43,7 @@ class FoldsOfSubgroups:
     def choices(self) -> Iterator[Choices]:
         """The elements that a work-item folds: adjacent or strided; the others as for `tree`.
 
-        Or each subgroup computes a row by itself; its work-items fold strided elements.
+        Or each subgroup computes rows by itself; its work-items fold strided elements.
         """
         words = {"arrays": ("again", "local")} if self.arrays else {}
         if self.made == "result":
@@ -58,11 +59,11 @@ class FoldsOfSubgroups:
     def parameters(self, choices: dict[str, str]) -> tuple[Parameter, ...]:
         """The work-items of a group and, without rows, the elements of each of them.
 
-        Of groups whose subgroups compute rows, the work-items and the rows.
+        If subgroups compute rows, the work-items and the rows of a group.
         """
         if "level" in choices:
             items = Parameter("group", 1, MOST, "work-items of a group, in subgroups")
-            return items, Parameter("sigma", 1, self.rows, "rows of a group, divided by subgroups")
+            return items, Parameter("sigma", 1, self.rows, "rows of a group, for its subgroups")
         most = min(MOST, self.shortest)
         items = Parameter("group", LEAST, most, "work-items that fold an array together")
         if self.made == "rows":
