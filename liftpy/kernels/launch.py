@@ -127,7 +127,7 @@ def demand(body: Expr) -> Demand:
     check_writers(body)
     _check_divided(found)
     _check_folded(found)
-    _check_one_dimension(found)
+    _check_subgroup_levels(found)
     if found.glb and found.groups:
         message = (
             "mapGlb cannot be mixed with mapWrg or mapLcl in one kernel: use toGlobal between them"
@@ -327,7 +327,7 @@ def _row_of_subgroup(xs: Expr, above: tuple[Level, ...]) -> Nat:
     return length
 
 
-def _check_one_dimension(found: Demand) -> None:
+def _check_subgroup_levels(found: Demand) -> None:
     """Check that arrays held by subgroups fit their groups, and that groups have one size.
 
     The groups of such an array have one dimension, and its rows are not longer than a group. Every
@@ -337,7 +337,7 @@ def _check_one_dimension(found: Demand) -> None:
     if found.spread and (y, z) != (ONE, ONE):
         raise TypeRefused(
             f"{ToSubgroup.name} is in groups of {x} * {y} * {z} work-items, and subgroups are "
-            "formed along one dimension: use mapLcl(0) only"
+            "formed along one dimension: use mapLcl(0) or mapSubgroup only"
         )
     for items in found.grouped:
         if items != x:

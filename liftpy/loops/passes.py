@@ -56,7 +56,7 @@ def in_loop_ir(kernel: Kernel, names: dict[str, str], passes: OnNests) -> LoopKe
     for change in passes.values():
         nest = change(nest)
     made = replace(code, block=stored(nest), decided=frozenset(nest.read.decided))
-    for fault in together.faults(made):
+    for fault in together.faults(made) if together.has_broadcast(made.block) else ():
         raise TypeRefused(
             f"kernel {code.name} has {fault}: all work-items of a subgroup must read the same "
             f"element of an array of {ToSubgroup.name} at a time, outside of branches that only "

@@ -56,7 +56,7 @@ from liftpy.opencl.indices import MAX_INT, index_c, magnitude
 from liftpy.opencl.scalars import ATOMIC, INFIX, literal_c, operator_c
 from liftpy.opencl.storage import element_c, is_split, kept, loaded, units
 from liftpy.opencl.subgroups import (
-    SUBGROUP_COUNT,
+    COUNT_CALL,
     broadcast_call,
     results_call,
     subgroup_call,
@@ -226,7 +226,7 @@ class Printer:
             case SubgroupReduce(op, inner):
                 return CallC(subgroup_call(op, value.type), (self.c(inner),))
             case SubgroupsReduce(op, cell):
-                given = (Text(cell.memory.name), Text(SUBGROUP_COUNT))
+                given = (Text(cell.memory.name), Text(COUNT_CALL))
                 return CallC(results_call(op, value.type), given)
             case SubgroupBroadcast(parts, _, i):
                 return CallC(broadcast_call(value.type), (*self.each(parts), Text(wide_index(i))))

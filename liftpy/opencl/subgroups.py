@@ -25,7 +25,7 @@ SUBGROUP_IDS = {
 CALLS = tuple(f"= {name}()" for name in SUBGROUP_IDS.values())
 """How kernels declare these."""
 
-SUBGROUP_COUNT = "subgroup_count()"
+COUNT_CALL = "subgroup_count()"
 """The number of subgroups of a group. Only kernels call it: Mesa crashes if a helper does."""
 
 FOLDS = re.compile(r"\b(subgroups?)_(add|max|min)_([a-z]+)\(")
