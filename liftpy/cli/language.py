@@ -323,7 +323,8 @@ def derive(  # noqa: PLR0913  one parameter per option
 
 def fitting(program: Program, given: Settings) -> list[Skeleton]:
     """The skeletons with the given structural choices; UnknownName if there are none."""
-    made = [*examples(program)]
+    named = (str(word) for name, word in given.items() if name.rpartition(".")[2] == FAMILY)
+    made = [*examples(program, named)]
     words = [s.words for s in made]
     found = [
         s

@@ -302,13 +302,14 @@ class ConstraintSystem:
         return in_range and all(f(*(assignment[n] for n in names)) for f, names in self._checks)
 
     def broken(self, assignment: Mapping[str, int]) -> list[Clause]:
-        """The conditions that an assignment breaks, ranges included.
+        """The conditions that an assignment breaks: ranges or, if all values are in them, others.
 
-        A partial assignment is checked only against conditions on its own parameters.
+        A partial assignment is checked only against conditions on its own parameters. Conditions
+        have a meaning only in the ranges, since they may divide by a parameter.
         """
         given = [self.by_name[n] for n in assignment if n in self.by_name]
         outside = [c for p in given for c in ranges(p) if not c.constraint.holds(assignment)]
-        return outside + [
+        return outside or [
             clause
             for clause, (f, names) in zip(self.clauses, self._checks, strict=True)
             if clause.names <= assignment.keys() and not f(*(assignment[n] for n in names))

@@ -276,7 +276,7 @@ def _check_items(fun: ReduceItems, xs: Expr, above: tuple[Level, ...]) -> None:
     if not (isinstance(xs, FunCall) and isinstance(xs.fun, MapItem)):
         raise TypeRefused(
             f"{fun.name} folds elements that mapItem divides among the work-items of a subgroup: "
-            f"write ... |> mapItem(x => ...) |> {fun.name}(...)"
+            f"write ... |> mapItem(x => ...) |> {fun.name}(...), without a `let` between them"
         )
     levels = {level for level, _ in above}
     if MapSubgroup not in levels or MapItem in levels:

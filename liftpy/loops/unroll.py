@@ -22,12 +22,14 @@ from liftpy.loops.nest import (
     Nest,
     Statement,
     private_indices,
+    reached,
     terms_in,
     too_long,
 )
 from liftpy.loops.regular import is_unrolled, regular
 from liftpy.loops.substitute import Substitution
-from liftpy.views.terms import Term, Variable
+from liftpy.primitives import ToSubgroup
+from liftpy.views.terms import OfWorkItem, Term, Variable
 
 
 def unrolled(nest: Nest) -> Nest:
@@ -53,14 +55,27 @@ def _unrolled(nest: Nest, over_registers: frozenset[str], kept: frozenset[str]) 
     noted = set(nest.noted)
     unroller = Unroller(nest.kernel, Substitution(nest.read, noted), over_registers, kept)
     body = unroller.block(nest.body)
-    reached = unroller.counters | kept
-    if over_registers - reached and (left := indexing(terms_in(body)) - kept):
+    counted = unroller.counters | kept
+    if over_registers - counted and (left := indexing(terms_in(body)) - kept):
         if any(name.startswith(DATA_INDEX) for name in left):
             message = (
                 "a data-dependent index cannot select among values computed in registers: "
                 "store the array with toGlobal before it is read"
             )
             raise TypeRefused(message)
+        rows = {
+            name
+            for term in reached(terms_in(body))
+            if isinstance(term, OfWorkItem)
+            for name in term.row.names()
+        }
+        if left & rows:
+            raise TypeRefused(
+                f"kernel {nest.kernel} reads different rows of an array of {ToSubgroup.name} in "
+                f"the work-items of a subgroup (by {', '.join(sorted(left & rows))}): all of them "
+                "must read the same element at a time. Read the array without "
+                f"{ToSubgroup.name} there"
+            )
         message = (
             f"private memory cannot be indexed by {', '.join(sorted(left))}: each work-item has "
             "its own; use toLocal for what work-items share"

@@ -68,11 +68,17 @@ def misplaced_in_subgroups(level: Level, above: Sequence[Level]) -> str | None:
     kind, _ = level
     needed: Level = (MapSubgroup, 0) if kind is MapItem else (MapWrg, 0)
     if kind not in OF_SUBGROUPS:
-        return f"{word(level)} is inside a {around}: a subgroup divides arrays by mapItem only"
+        return (
+            f"{word(level)} is inside a {around}: use mapItem for the work-items of the subgroup, "
+            "or mapSeq"
+        )
     if MapItem in kinds:
-        return f"{word(level)} is inside a {MapItem.name}: a work-item is not divided further"
+        return (
+            f"{word(level)} is inside a {MapItem.name}: a work-item is not divided further. "
+            "Use mapSeq"
+        )
     if level in above:
-        return f"{word(level)} is inside another {word(level)}"
+        return f"{word(level)} is inside another {word(level)}: use mapItem or mapSeq inside one"
     if needed not in above:
         return f"{word(level)} is outside every {word(needed)}: put it inside one"
     if MapLcl in kinds:

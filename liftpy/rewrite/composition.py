@@ -103,15 +103,14 @@ def stage_skeletons(
 ) -> Iterator[Skeleton]:
     """The skeletons of a stage, derived once for all stages that differ only in names.
 
-    `images` adds those that read arrays through images. `families` do not restrict stages that only
-    `plain` makes.
+    `images` adds those that read arrays through images. `families`, by default the `usual` ones, do
+    not restrict stages that only `plain` makes.
     """
     if stage.converts and stage.runs_once:  # one form is enough: its time does not count
         anything = skeletons_with(partition, stage, [PLAIN.name], lambda _: True)
         yield from itertools.islice(anything, 1)
         return
-    usual = (name for name, f in FAMILIES.items() if not (f.if_named or f.instructions))
-    for family in [PLAIN.name] if stage.only_plain else families or usual:
+    for family in [PLAIN.name] if stage.only_plain else families or usual():
         if not stage.is_for(family):
             continue
         whole = partition if partition.is_whole else None
@@ -165,13 +164,23 @@ def skeletons(program: Program, families: Iterable[str] | None = None) -> tuple[
     )
 
 
-def examples(program: Program) -> Iterator[Skeleton]:
+def usual(named: Iterable[str] = ()) -> tuple[str, ...]:
+    """The families that need not be named, nor special instructions, and those that are named."""
+    named = {*named}
+    return tuple(
+        name for name, f in FAMILIES.items() if name in named or not (f.if_named or f.instructions)
+    )
+
+
+def examples(program: Program, named: Iterable[str] = ()) -> Iterator[Skeleton]:
     """Skeletons of a program that together contain every skeleton of each stage.
 
-    A partition into several stages has as many as its stage with the most skeletons.
+    A partition into several stages has as many as its stage with the most skeletons. `named` are
+    families beside the `usual` ones.
     """
+    families = usual(named)
     for partition in partitions(program):
-        made = [[*stage_skeletons(partition, stage)] for stage in partition.stages]
+        made = [[*stage_skeletons(partition, stage, families)] for stage in partition.stages]
         for k in range(max(map(len, made)) if all(made) else 0):
             yield composed(partition, [group[k % len(group)] for group in made])
 

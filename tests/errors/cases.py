@@ -467,6 +467,9 @@ LOWERED = {
     "r => r |> mapItem(x => x) |> reduceItems((a, x) => a, 1i32)))",
     "subgroup_inside_an_item": "xss |> split(1) |> mapWrg(0, mapSubgroup(8, r => "
     "r |> mapItem(x => let h = (r |> toSubgroup) in h |> reduceSeq(add, x))))",
+    "subgroup_read_in_rows_of_items": "xss |> split(3) |> mapWrg(0, rows => let "
+    "held = (rows |> toSubgroup) in rows |> split(3) |> mapSubgroup(8, c => "
+    "held |> mapItem(row => row |> reduceSeq(add, 0))))",
     "host_loop_inside_another": "xss |> split(1) |> mapHost(mapHost(mapGlb(0, x => x * 2)))",
     "host_loop_in_a_pass": "xss |> reduceInPlace((a, r) => zip(a, r) |> split(2) "
     "|> mapHost(mapGlb(0, (s, x) => s + x)) |> join, 0 |> repeat(4))",
