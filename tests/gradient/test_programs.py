@@ -205,7 +205,7 @@ def has_adjoint(layout: type[Layout]) -> bool:
 BY_CASE = {Map, Generate, *FOLDS, *BY_INDEX}
 
 #: Words of programs whose loops or memories are chosen, and of vectors.
-LOWERED = {"liftpy.primitives.lowered", "liftpy.primitives.vector"}
+LOWERED = {f"liftpy.primitives.{room}" for room in ("lowered", "parallel", "vector")}
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)
