@@ -97,12 +97,7 @@ class MapItem(AnyMap):
 
 @dataclass(frozen=True)
 class AnyReduceBySubgroups(AnyReduce):
-    """A fold by the subgroup functions of a device: a sum, a maximum or a minimum.
-
-    The device chooses the order. The meaning has the opposite order of `reduce`, so that the two
-    are equal only for associative and commutative functions. The maximum or minimum of a number and
-    NaN may be either of them.
-    """
+    """A fold by the subgroup functions of a device; `ReduceSubgroups` states its meaning."""
 
     def type_of(self, init: Type, xs: Type) -> Type:
         element = array_of(self.name, xs).element

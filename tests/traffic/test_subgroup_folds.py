@@ -91,7 +91,7 @@ def test_the_model_counts_what_the_loop_ir_does_for_every_size_of_subgroups():
 
 
 def test_adjacent_work_items_of_a_subgroup_load_adjacent_elements():
-    """So a subgroup loads few lines, and a group of more rows loads as many as one of one row."""
+    """So the array is loaded from memory about once."""
     hardware = hardware_of(DEVICE)
     lowered, _ = by_rows(1, 16)
     found = modelled(lowered, DEVICE, hardware).bytes
