@@ -71,6 +71,20 @@ PROGRAMS = {
     "an iteration of each row that a map reads": """
         def p(xss: [4][6]i32) = xss |> map(row => row
           |> iterate(3, r => r |> reorder(i => 5 - i, i => 5 - i)) |> map(x => x * x - x))""",
+    "a scan of what a let names": f"""
+        def p(xs: [7]i32, ys: [7]i32) =
+          (let t = xs |> map(x => x * 3) in zip(let u = t in u |> scan({HORNER}, 1), ys))
+            |> map((a, b) => a * 2 - b)""",
+    "a scan of a component that a let names": f"""
+        def p(xs: [7]i32, ys: [7]i32) =
+          (let t = (xs |> map(x => x * 3), ys |> map(y => y - 1)), u = t.1 |> padWrap(2, 1) in
+            zip(u |> scan({HORNER}, 1) |> drop(3), t.0)) |> map((a, b) => a * 2 - b)""",
+    "a scan whose step reads what a let names": f"""
+        def p(xs: [7]i32, ys: [5]i32) =
+          (let t = ys |> reduce({HORNER}, 1), u = ys |> map(y => y - t) in
+            zip(xs |> scan((s, x) => s * t - x, 1), xs |> exclusiveScan((s, x) =>
+              s * 3 - (zip(u, ys) |> reduce((r, c) => r * 5 - c.0 * c.1, x)), 2)))
+            |> map((a, b) => a * 2 - b)""",
     "an iteration of a scalar": "def p(xs: [9]f32) = xs |> map(iterate(5, x => x * 0.5 + 1))",
     "an iteration of no steps": "def p(xs: [9]f32) = xs |> map(iterate(0, x => x * 0.5 + 1))",
     "an iteration of pairs": """

@@ -162,7 +162,9 @@ def store_sequences() -> Strategy:
 
     def run(expr: Expr) -> Result:
         path = first_sequence(expr)
-        return Success(expr) if path is None else seq(at_path(path, stored_plain()), run)(expr)
+        if path is None:
+            return Success(expr)
+        return seq(at_path(read_first(expr, path), stored_plain()), run)(expr)
 
     return run
 
@@ -287,7 +289,7 @@ def exposed() -> Strategy:
                     return at_path(let, run)(expr)
                 return seq(at_path(let, stored_plain()), run)(expr)
             if (path := first_sequence(at(expr, end := below_layouts(expr)), end)) is not None:
-                return seq(at_path(path, stored_plain()), run)(expr)
+                return seq(at_path(read_first(expr, path), stored_plain()), run)(expr)
             if is_kernel_iteration(expr):
                 return seq(rule("iterate_to_seq"), at_path((1,), plain()))(expr)
             prepared = seq(nest_reductions(), store_shared(plain())) if computes(expr) else identity
@@ -402,6 +404,28 @@ def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
     if isinstance(expr.fun, Lambda):
         return first_sequence(expr.fun.body, (*path, len(expr.args)))
     return None
+
+
+def read_first(expr: Expr, path: Path) -> Path:
+    """The path of a value that a kernel for the part at a path reads, and that has no kernel yet.
+
+    A kernel is executed before the expression around it, so the values of the lets there that it
+    reads must be stored before it. The path itself if they are.
+    """
+    part = at(expr, path)
+    for depth in reversed(range(len(path))):
+        let = at(expr, path[:depth])
+        if not (isinstance(let, FunCall) and isinstance(let.fun, Lambda)):
+            continue
+        for position, param in enumerate(let.fun.params):
+            value = (*path[:depth], position)
+            if param not in part.free or path[depth] != len(let.args):
+                continue
+            made = next(kernels_of(at(expr, value), value), None)
+            found = read_first(expr, value if made is None else made)
+            if found != value or made is not None:
+                return found
+    return path
 
 
 def elementwise(depth: int) -> Strategy:
