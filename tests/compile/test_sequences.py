@@ -85,6 +85,16 @@ PROGRAMS = {
             zip(xs |> scan((s, x) => s * t - x, 1), xs |> exclusiveScan((s, x) =>
               s * 3 - (zip(u, ys) |> reduce((r, c) => r * 5 - c.0 * c.1, x)), 2)))
             |> map((a, b) => a * 2 - b)""",
+    "lanes that folds make": f"""
+        def p(xsss: [3][8][5]i32) = xsss |> map(xss => xss |> map(row => row |> reduce({HORNER}, 1))
+          |> asVector(4) |> map(mapVec(x => x * 2 - 1)) |> asScalar)""",
+    "a fold of lanes that folds make": f"""
+        def p(xsss: [3][6][5]i32) = xsss |> map(xss => xss
+          |> map(row => row |> reduce(minimum, 90)) |> slide(4, 2) |> join |> asVector(2)
+          |> map(v => v |> reduceVec(minimum, 90)) |> reduce(minimum, 80))""",
+    "lanes of a layout of scans": f"""
+        def p(xsss: [3][4][5]i32) = xsss |> map(xss => xss |> map(row => row |> scan({HORNER}, 1))
+          |> transpose |> join |> asVector(4) |> map(mapVec(x => x * 2 - 1)) |> asScalar)""",
     "an iteration of a scalar": "def p(xs: [9]f32) = xs |> map(iterate(5, x => x * 0.5 + 1))",
     "an iteration of no steps": "def p(xs: [9]f32) = xs |> map(iterate(0, x => x * 0.5 + 1))",
     "an iteration of pairs": """

@@ -19,7 +19,8 @@ from liftpy.ir.walk import Path, at, top_down
 from liftpy.primitives import ReduceByIndexSeq
 from liftpy.rewrite.strategies.by_index import scalar_bins
 from liftpy.rewrite.strategies.epilogue import COMPONENTS, taken_apart
-from liftpy.rewrite.strategies.lower import clean, exposed, is_bins, over_ids, sequential
+from liftpy.rewrite.strategies.lower import clean, exposed, over_ids, sequential
+from liftpy.rewrite.strategies.sequences import is_bins
 from liftpy.rewrite.strategies.shapes import array_type, function_around, maps_over
 from liftpy.rewrite.strategy import (
     Failure,

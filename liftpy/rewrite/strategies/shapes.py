@@ -18,9 +18,12 @@ from liftpy.primitives import (
     AnyIterate,
     AnyReduceByIndex,
     AnyScan,
+    AsVector,
     Concat,
+    Generate,
     Layout,
     Map,
+    MemoryPrimitive,
     Reduce,
     Repeat,
     Slide,
@@ -28,6 +31,7 @@ from liftpy.primitives import (
     ToPrivate,
     Zip,
 )
+from liftpy.primitives.in_place import is_pure
 from liftpy.primitives.places import is_indirect
 from liftpy.primitives.work import computes, is_layout, writable
 from liftpy.rewrite.strategy import Predicate, Strategy, Success, outermost, rule, seq, where
@@ -332,9 +336,28 @@ def is_in_registers(expr: Expr) -> bool:
     )
     if sequence and any(True for _ in expr.type.lengths()):
         return True
+    if lanes_by_statements(expr):  # stored before they are read (`store_lanes`)
+        return True
     return (is_reduce(expr) and isinstance(expr.type, ArrayType)) or any(
         map(is_in_registers, children(expr))
     )
+
+
+def lanes_by_statements(expr: Expr) -> bool:
+    """Whether lanes are elements of an unstored array, each made by statements of its own."""
+    if not (isinstance(expr, FunCall) and isinstance(expr.fun, AsVector)):
+        return False
+    return makes_by_statements(expr.args[0])
+
+
+def makes_by_statements(expr: Expr) -> bool:
+    """Whether an element of an array that is not stored is made by statements of its own."""
+    if not isinstance(expr, FunCall) or isinstance(expr.fun, MemoryPrimitive):
+        return False
+    if isinstance(expr.fun, Map | Generate):
+        return not is_pure(expr.fun.f.body) or any(map(makes_by_statements, expr.args))
+    laid_out = isinstance(expr.fun, Primitive) and is_layout(expr.fun)
+    return laid_out and any(map(makes_by_statements, expr.args))
 
 
 def layers(trees: tuple[MapNest, ...]) -> Iterator[tuple[Path, ...]]:
