@@ -88,7 +88,7 @@ PROGRAMS = {
     "lanes that folds make": f"""
         def p(xsss: [3][8][5]i32) = xsss |> map(xss => xss |> map(row => row |> reduce({HORNER}, 1))
           |> asVector(4) |> map(mapVec(x => x * 2 - 1)) |> asScalar)""",
-    "a fold of lanes that folds make": f"""
+    "a fold of lanes that folds make": """
         def p(xsss: [3][6][5]i32) = xsss |> map(xss => xss
           |> map(row => row |> reduce(minimum, 90)) |> slide(4, 2) |> join |> asVector(2)
           |> map(v => v |> reduceVec(minimum, 90)) |> reduce(minimum, 80))""",
