@@ -37,30 +37,30 @@ NONE = "no candidate"
 DRIVERS = {OPTIMIZER, "killed"}  # a driver's defects are counted
 
 
-def product(some: Random) -> Program:
+def product(some: Random, sides: Sequence[int]) -> Program:
     """A product of matrices."""
-    m, k, n = (some.choice(SIDES) for _ in "mkn")
+    m, k, n = (some.choice(sides) for _ in "mkn")
     body = PRODUCT.format(a="a", b="b")
     return parse(f"def product(a: [{m}][{k}]f32, b: [{k}][{n}]f32) = {body}")
 
 
-def batched(some: Random) -> Program:
+def batched(some: Random, sides: Sequence[int]) -> Program:
     """A product of each two matrices of two batches."""
-    s, m, k, n = (some.choice(SIDES[:9]) for _ in "smkn")
+    s, m, k, n = (some.choice(sides[:9]) for _ in "smkn")
     body = f"zip(a, b) |> map((xs, ys) => {PRODUCT.format(a='xs', b='ys')})"
     return parse(f"def batched(a: [{s}][{m}][{k}]f32, b: [{s}][{k}][{n}]f32) = {body}")
 
 
-def layer(some: Random, layout: str, *, depthwise: bool = False) -> Program:
+def layer(some: Random, sides: Sequence[int], layout: str, *, depthwise: bool = False) -> Program:
     """A convolution, with kernels, strides and padding that fit."""
     window = some.choice((1, 2, 3, 5)), some.choice((1, 2, 3, 5))
-    height, width = (some.choice([s for s in SIDES if s >= least]) for least in window)
-    channels = some.choice(SIDES[1:7])
+    height, width = (some.choice([s for s in sides if s >= least]) for least in window)
+    channels = some.choice(sides[1:7])
     shape = Convolution(
         channels,
         height,
         width,
-        channels if depthwise else some.choice(SIDES[:10]),
+        channels if depthwise else some.choice(sides[:10]),
         window,
         (some.choice((1, 1, 2)), some.choice((1, 1, 3))),
         (some.randint(0, 2), some.randint(0, 2), some.randint(0, 2), some.randint(0, 2)),
@@ -70,19 +70,20 @@ def layer(some: Random, layout: str, *, depthwise: bool = False) -> Program:
     return convolution(shape, "layer")
 
 
-SHAPES: dict[str, Callable[[Random], Program]] = {
+SHAPES: dict[str, Callable[[Random, Sequence[int]], Program]] = {
     "product": product,
     "batched": batched,
-    "channels last": lambda some: layer(some, "nhwc"),
-    "channels first": lambda some: layer(some, "nchw"),
-    "depthwise": lambda some: layer(some, "nhwc", depthwise=True),
+    "channels last": lambda some, sides: layer(some, sides, "nhwc"),
+    "channels first": lambda some, sides: layer(some, sides, "nchw"),
+    "depthwise": lambda some, sides: layer(some, sides, "nhwc", depthwise=True),
 }
+"""Programs by kind, of sides that are chosen among those given."""
 
 
 def cases_of(seed: int, family: str, device: Device, points: int) -> list[Case]:
     """The program of a seed by a random choice of a family, at random points."""
     some = Random(seed)
-    program = SHAPES[kind_of(seed)](some)
+    program = SHAPES[kind_of(seed)](some, SIDES)
     found = next(candidates(program, device, family, some, by_definition), None)
     if found is None:
         return []

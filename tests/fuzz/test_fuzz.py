@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from random import Random
 from typing import Any, TypeGuard
 
@@ -30,7 +31,9 @@ from liftpy.loops.tree import (
 from liftpy.loops.values import (
     RangeTest,
 )
+from liftpy.opencl.devices import find_device
 from liftpy.opencl.session import Session
+from liftpy.pipeline import compile_candidate
 from liftpy.primitives import Map
 from liftpy.rewrite.forms import partitions
 from liftpy.rewrite.strategies.families import FAMILIES
@@ -39,6 +42,7 @@ from liftpy.semantics.reference import reference
 from tests.fuzz import judge, races
 from tests.fuzz.generator import inputs, make, nested
 from tests.fuzz.kinds import MAKERS, Part
+from tests.fuzz.limits import drawn, exceeded
 from tests.subsample import is_first
 
 #: With ON_DEVICES, at least 1,000 programs. `judge.py` runs any number, `make soak` thousands.
@@ -271,3 +275,14 @@ def test_stages_that_are_drawn_apart_have_points_together():
     """Also if a stage reads an array whose length contains a size of the stage that made it."""
     drawn = (f for seed in range(11, 15) for f in judge.forms(make(1229), seed, DEFAULT_DEVICE))
     assert any("stage1.theta" in str(form) for form in drawn)
+
+
+def test_a_limit_that_is_exceeded_is_found() -> None:
+    """Candidates for a device keep its limits; some exceed those of a smaller one."""
+    large, small = find_device("profile:desktop-gpu"), find_device("profile:mali-g72")
+    found = Counter[bool]()
+    for candidate in islice(drawn(0, large, ["cooperative"]), 20):
+        module = compile_candidate(candidate.skeleton, candidate.assignment)
+        assert [*exceeded(module, large)] == []
+        found[any("at most 384" in fault for fault in exceeded(module, small))] += 1
+    assert set(found) == {True, False}
