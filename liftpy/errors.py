@@ -58,6 +58,9 @@ class SyntaxRefused(LiftError):
 class TypeRefused(LiftError):
     """Types or sizes do not fit."""
 
+    #: The call that was refused, if the message does not have its place yet.
+    part: object = None
+
 
 class NoSuchAttribute(TypeRefused, AttributeError):
     """An expression does not have this attribute, such as `xs.shape`; `hasattr` returns False."""

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from liftpy.errors import ConstraintRefused
 from liftpy.ir.function import Lambda
+from liftpy.ir.place import refusals_placed
 from liftpy.kernels.chain import Chain, Kernel, chain
 from liftpy.loops.barriers import with_needed_barriers
 from liftpy.loops.classes import in_classes
@@ -121,7 +122,8 @@ def chain_of(lowered: LoweredProgram, output_view: Lambda | None = None) -> Chai
     Raises TypeRefused if one would be unrolled to too many steps.
     """
     check_unrolled(lowered)
-    return chain(lowered, output_view=output_view)
+    with refusals_placed(lowered):
+        return chain(lowered, output_view=output_view)
 
 
 def loops_of(kernels: Iterable[Kernel], names: dict[str, str]) -> tuple[LoopKernel, ...]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import fields
 
+from liftpy.errors import TypeRefused
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.program import Program
-from liftpy.ir.walk import Path, at
+from liftpy.ir.walk import Path, at, top_down
 
 
 def asker(program: Program, path: Path) -> str:
@@ -32,6 +35,30 @@ def named(program: Program, path: Path) -> tuple[str, str]:
     word = re.compile(rf"\b{re.escape(name.partition('(')[0])}\b")
     who = f"`{snippet}`" if word.search(snippet) else f"{name} in `{snippet}`"
     return who, f" at line {line}, column {column}"
+
+
+@contextmanager
+def refusals_placed(program: Program) -> Generator[None]:
+    """Add the place in a program to refusals of its calls, if no rule has replaced the call."""
+    try:
+        yield
+    except TypeRefused as refused:
+        calls = (path for path, part in top_down(program.body.body) if part is refused.part)
+        path = next(calls, None)
+        if path is None:
+            raise
+        raise placed(program, path, str(refused)) from refused
+
+
+def placed(program: Program, path: Path, message: str) -> TypeRefused:
+    """A refusal with the line of the call at a path, or with the call around it."""
+    what, *why = message.splitlines()
+    spans = program.spans
+    if spans is not None and (place := spans.call(path)) is not None:
+        return spans.source.refusal(TypeRefused, what, place, *map(str.strip, why))
+    around = surroundings(program.body.body, path)
+    where = f"\n  it is{around}" if around else ""
+    return TypeRefused(message + where)
 
 
 def surroundings(body: Expr, path: Path) -> str:

@@ -137,6 +137,16 @@ def demand(body: Expr) -> Demand:
 
 
 def _walk(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
+    """Note what an expression inside some levels demands; a refusal has the innermost call."""
+    try:
+        _note(expr, found, above)
+    except TypeRefused as refused:
+        if refused.part is None:
+            refused.part = expr
+        raise
+
+
+def _note(expr: Expr, found: Demand, above: tuple[Level, ...]) -> None:
     inner = above
     if isinstance(expr, FunCall):
         match expr.fun:

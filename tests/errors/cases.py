@@ -531,6 +531,17 @@ for known, text in LOWERED.items():
 CASES["space_of_what_has_no_kernel"] = lambda _: lp.space(
     lp.parse("def p(xs: [4]f32) = xs |> mapLcl(0, x => x)")
 )
+
+
+@case
+def space_of_a_function_without_a_kernel(_folder):
+    @lp.program
+    def rows(xss: lp.array(lp.f32, 4, 8)):
+        return xss >> lp.map_wrg(0, lambda row: row >> lp.map_glb(0, lambda x: x * 2))
+
+    lp.space(rows)
+
+
 TILES = lp.parse("def p(yss: [4][6]f32) = yss |> map(map(x => x + 1))")
 CASES["images_of_a_device_without"] = lambda _: space_of(
     TILES, find_device("profile:nvidia-hopper"), fixed={"images": "inputs"}

@@ -15,6 +15,7 @@ from liftpy.errors import DeviceRefused
 from liftpy.explore.space.member import Member
 from liftpy.explore.space.product import Product
 from liftpy.explore.space.settings import Fixed
+from liftpy.ir.place import refusals_placed
 from liftpy.rewrite.composition import skeletons_with, stage_skeletons
 from liftpy.rewrite.partition import Partition
 from liftpy.rewrite.skeleton import FAMILY
@@ -56,7 +57,9 @@ def units_of(
                 made = skeletons_with(partition, stage, named, fits, images=images)
             for skeleton in made:
                 check()
-                yield Member(skeleton, collect(skeleton, device, memory_limit=memory_limit))
+                with refusals_placed(partition.program):
+                    system = collect(skeleton, device, memory_limit=memory_limit)
+                yield Member(skeleton, system)
             continue
         each: list[list[Collected]] = []
         for stage in partition.stages:
