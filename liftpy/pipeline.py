@@ -30,6 +30,7 @@ from liftpy.loops.passes import (
     within_length,
 )
 from liftpy.loops.silent_stores import without_silent_stores
+from liftpy.loops.superwords import with_superwords
 from liftpy.loops.unroll import unrolled
 from liftpy.loops.unswitch import unswitched
 from liftpy.loops.unused import without_unused
@@ -49,6 +50,7 @@ PASSES: Passes = MappingProxyType(
         "hoisting": lambda code: hoisted(code.block),
         "common subexpressions": lambda code: without_common(code.block),
         "length": within_length,  # a kernel is shortest here: later passes make versions of loops
+        "superwords": lambda code: with_superwords(code.block),
         "barriers": lambda code: with_needed_barriers(code.block, code.local_size),
         "merge stores": lambda code: merge_stores(code.block),
         "classes": in_classes,

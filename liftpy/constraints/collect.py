@@ -22,13 +22,16 @@ from liftpy.ir.call import FunCall
 from liftpy.ir.constraint import Constraint, at_most, divides
 from liftpy.ir.expr import Expr
 from liftpy.ir.function import Lambda
-from liftpy.ir.nat import Extreme, Nat, product
+from liftpy.ir.nat import Extreme, Nat, nat, product
 from liftpy.ir.place import asker
 from liftpy.ir.polynomial import Atom, Monomial
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.program import Program
 from liftpy.ir.types import (
     EXTENSIONS,
+    I32,
+    ArrayType,
+    VectorType,
     components,
     size_bytes,
 )
@@ -36,10 +39,13 @@ from liftpy.ir.walk import Path, children, every_part, has_call, scalars_in
 from liftpy.kernels.chain import OUTPUT, Chain, Kernel, chain_of_skeleton
 from liftpy.kernels.launch import LOCAL_ALIGNMENT
 from liftpy.primitives import (
+    AsScalar,
     MapSeqUnroll,
+    ReduceVec,
     ToLocal,
 )
 from liftpy.primitives.lowered import TEXEL
+from liftpy.primitives.vector import LANES_OF_A_DOT, LEAST_DOTS
 from liftpy.rewrite.skeleton import Skeleton
 from liftpy.rewrite.strategy import Derivation
 
@@ -266,6 +272,8 @@ def asked_of_launch(
     who = f"code size of kernel {kernel.name}"
     unrolled = statements(kernel.body)
     limit = UNROLL_LIMIT * (1 + held_values(kernel.body))
+    if adds_dots_in_vectors(kernel.body):
+        limit *= LEAST_DOTS
     if has_call(kernel.body, MapSeqUnroll):
         limit += min(unrolled.terms.get((), 0), FIXED_UNROLL_LIMIT)
     if unrolled.names() <= foreign:
@@ -277,6 +285,21 @@ def asked_of_launch(
         for every in alternatives(length(kernel)):
             if not follows(every.substitute(ranges), known, limit):
                 yield at_most(every, CODE_LIMIT), f"{who}, all statements"
+
+
+def adds_dots_in_vectors(body: Expr) -> bool:
+    """Whether sums of dot products are stored in vectors: then they are computed in vectors, too.
+
+    See `liftpy.loops.superwords`: one statement takes the place of at least `LEAST_DOTS`.
+    """
+    if not has_call(body, ReduceVec):
+        return False
+    calls = [e for e in every_part(body) if isinstance(e, FunCall)]
+    folded = (e.args[1].type for e in calls if isinstance(e.fun, ReduceVec))
+    stored = (e.args[0].type for e in calls if isinstance(e.fun, AsScalar))
+    vectors = (t.element for t in stored if isinstance(t, ArrayType))
+    widths = (t.width.bounds[0] or 0 for t in vectors if isinstance(t, VectorType))
+    return VectorType(I32, nat(LANES_OF_A_DOT)) in folded and max(widths, default=0) >= LEAST_DOTS
 
 
 def sizes_of(body: Expr) -> frozenset[str]:

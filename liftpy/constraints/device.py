@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from liftpy.errors import DeviceRefused
-from liftpy.ir.types import EXTENSIONS, INTEGER_DOTS, SUBGROUPS
+from liftpy.ir.types import EXTENSIONS, INTEGER_DOTS, SUBGROUPS, VNNI
 
 Kind = Literal["CPU", "GPU", "ACCELERATOR"]
 
@@ -22,8 +22,10 @@ any use.
 """
 
 
-KNOWN_EXTENSIONS = (*EXTENSIONS.values(), *INTEGER_DOTS, *SUBGROUPS)
-"""The OpenCL extensions that kernels may use: those of scalar types, and those of instructions."""
+KNOWN_EXTENSIONS = (*EXTENSIONS.values(), *INTEGER_DOTS, *SUBGROUPS, VNNI)
+"""The OpenCL extensions that kernels may use: those of scalar types, and those of instructions.
+
+The instructions of processors are among them."""
 
 
 @dataclass(frozen=True, slots=True)

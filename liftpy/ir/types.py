@@ -167,6 +167,9 @@ EXTENSIONS = {SCALARS[n]: r.extension for n, r in RECORDS.items() if r.extension
 #: Arm's has no dot product of a signed and an unsigned vector.
 INTEGER_DOTS = ("cl_khr_integer_dot_product", "cl_arm_integer_dot_product_int8")
 
+#: Not an extension: a processor that adds four products of a u8 and an i8 to each of 16 lanes.
+VNNI = "x86_avx512_vnni"
+
 #: The OpenCL extensions with subgroups, and the feature of OpenCL C 3; one of them is enough.
 SUBGROUPS = ("cl_khr_subgroups", "cl_intel_subgroups", "__opencl_c_subgroups")
 

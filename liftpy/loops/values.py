@@ -172,10 +172,19 @@ def every_second(lanes: tuple[Value, ...]) -> tuple[Cell, Cell] | None:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """The sum of the products of the lanes of two vectors: of f32, or of 8-bit integers in i32."""
+    """The sum of the products of the lanes of two vectors: of f32, or of 8-bit integers in i32.
+
+    If the second vector has several times as many lanes as the first one, there is a sum for each
+    part of it that is as long as the first one.
+    """
 
     parts: tuple[Value, Value]
-    width: ClassVar = 1
+
+    @property
+    def width(self) -> int:
+        """The number of sums."""
+        first, second = self.parts
+        return second.width // first.width
 
     @property
     def type(self) -> ScalarType:

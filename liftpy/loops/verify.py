@@ -76,6 +76,8 @@ from liftpy.views.terms import Memory
 STEPS = frozenset({SUBGROUP_SIZE, SUBGROUP_COUNT})
 """The ids that may be the step of a loop: all are at least 1."""
 WIDTHS = frozenset({1, 2, 3, 4, 8, 16})
+DOTTED = WIDTHS | {LANES_OF_A_DOT * width for width in WIDTHS}
+"""The numbers of 8-bit integers that are read at once, also by dot products for several lanes."""
 
 
 @dataclass(frozen=True)
@@ -265,12 +267,8 @@ def _of_value(value: Value, scope: KernelPoint) -> Iterator[str]:
                 yield f"{len(lanes)} lanes are put together"
             elif any((lane.type, lane.width) != (lanes[0].type, 1) for lane in lanes):
                 yield "lanes of several types are put together"
-        case Dot((left, right)):
-            floats = left.type == right.type == F32
-            if left.width != right.width or not (floats or {left.type, right.type} <= {I8, U8}):
-                yield f"a dot of {left.width} of {left.type} and {right.width} of {right.type}"
-            elif left.width > LANES_OF_A_DOT or not (floats or left.width == LANES_OF_A_DOT):
-                yield f"a dot of {left.width} lanes"
+        case Dot():
+            yield from _of_dot(value)
         case SubgroupReduce(_, inner):
             if inner.width != 1:
                 yield f"a fold of subgroups of {inner.width} lanes"
@@ -295,11 +293,24 @@ def _of_value(value: Value, scope: KernelPoint) -> Iterator[str]:
                 yield f"{number} as {t}"
 
 
+def _of_dot(value: Dot) -> Iterator[str]:
+    """What is wrong with the vectors of a dot product."""
+    left, right = value.parts
+    floats = left.type == right.type == F32
+    several = not floats and right.width in DOTTED and isinstance(right, Cell)
+    if not (left.width == right.width or several) or not (
+        floats or {left.type, right.type} <= {I8, U8}
+    ):
+        yield f"a dot of {left.width} of {left.type} and {right.width} of {right.type}"
+    elif left.width > LANES_OF_A_DOT or not (floats or left.width == LANES_OF_A_DOT):
+        yield f"a dot of {left.width} lanes"
+
+
 def _of_cell(cell: Cell, scope: KernelPoint) -> Iterator[str]:
     """What is wrong with a memory cell."""
     memory, code = cell.memory, scope.code
     yield from _of_index(cell.index, scope)
-    if cell.width not in WIDTHS:
+    if cell.width not in (DOTTED if memory.scalar in {I8, U8} else WIDTHS):
         yield f"{cell.width} lanes of {memory.name}"
     if memory.space == "image" and not is_in_texels(cell):
         yield f"{cell.width} scalars of the image {memory.name} at {cell.index}, in parts of texels"

@@ -11,8 +11,9 @@ from dataclasses import replace
 from liftpy.constraints.device import KNOWN_EXTENSIONS, PROFILE, Device, Kind, fits, those_named
 from liftpy.constraints.profile import profile, profiles
 from liftpy.errors import DeviceRefused, UnknownName
+from liftpy.ir.types import VNNI
 from liftpy.language.entry import entry
-from liftpy.opencl import runtimes
+from liftpy.opencl import byte_dots, runtimes
 from liftpy.opencl.driver import cl, opened, reason
 
 HOW_TO_GET_A_DEVICE = (
@@ -161,7 +162,7 @@ def _found() -> tuple[tuple[tuple[Device, cl.Device], ...], tuple[str, ...], tup
 
 def _describe(platform: cl.Platform, handle: cl.Device) -> Device:
     sizes = tuple(int(size) for size in handle.max_work_item_sizes[:3])
-    offered = extensions_of(handle)
+    offered = extensions_of(handle) | processor_extensions(platform.name, handle)
     return Device(
         name=handle.name.strip(),
         vendor=handle.vendor.strip(),
@@ -187,6 +188,13 @@ def extensions_of(handle: cl.Device) -> set[str]:
     if int(handle.version.split()[1].partition(".")[0]) >= 3:  # "OpenCL 3.0 ..."
         found |= {feature.name for feature in handle.opencl_c_features}
     return found
+
+
+def processor_extensions(platform: str, handle: cl.Device) -> set[str]:
+    """The instructions of this machine's processor for which liftpy knows a way to call them."""
+    if not handle.type & cl.device_type.CPU or not any(p in platform for p in byte_dots.PLATFORMS):
+        return set()
+    return {VNNI} & byte_dots.of_processor()
 
 
 def _kind(bits: int) -> Kind:

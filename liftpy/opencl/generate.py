@@ -26,12 +26,13 @@ from liftpy.kernels.cutting import HOST_ID
 from liftpy.kernels.launch import LOCAL_ALIGNMENT
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.nest import MOST_STATEMENTS
+from liftpy.opencl.dots import dot_helpers, sums_of_dots_helpers
 from liftpy.opencl.indices import HELPERS
 from liftpy.opencl.kernel import Buffer, Launch, Module, Names, flat
 from liftpy.opencl.memory import GlobalArray, arrays_of, figures, slots
 from liftpy.opencl.printer import Printer, whole_type
 from liftpy.opencl.saturation import saturation_helpers
-from liftpy.opencl.scalars import division_helpers, dot_helpers, fetch_helpers, stream_helpers
+from liftpy.opencl.scalars import division_helpers, fetch_helpers, stream_helpers
 from liftpy.opencl.storage import element_c, storage_helpers, units
 from liftpy.opencl.subgroups import SUBGROUP_IDS, subgroup_helpers
 from liftpy.opencl.texels import image_parameter, texel_helpers
@@ -52,7 +53,7 @@ get_global_id get_local_id get_group_id barrier select fma mad min max abs shuff
 TAKEN = re.compile(
     r"(v|i|acc|p|l|old|gid|wid|lid|sgid|slid|sgsz|sgct|hid|k)\d+\w*|lanes"
     r"|(u?(char|short|int|long)|float|double|half|bool)\d*|(vload|vstore|convert_|as_|floor_|quotient_|rest_|native_|stream_|fetch_|element_of_|read_image)\w*"
-    r"|(read|stored|load|store)_\w+_\d+|(arm_)?dot(_[iu]8_[iu]8)?|sub_?groups?_\w*"
+    r"|(read|stored|load|store)_\w+_\d+|(arm_)?dot(_[iu]8_[iu]8)?|dots_[iu]8_[iu]8_\d+|vpdpbusd_\d+|bytes_\d+|sub_?groups?_\w*"
 )
 #: Other names that no buffer may have: keywords, types and functions of OpenCL C.
 RESERVED = frozenset(WORDS.split()) | {o.c for o in OPERATORS.values() if o.c.isidentifier()}
@@ -136,6 +137,7 @@ def helpers_of(text: str) -> Iterator[str]:
         storage_helpers,
         subgroup_helpers,
         dot_helpers,
+        sums_of_dots_helpers,
         stream_helpers,
         fetch_helpers,
         texel_helpers,

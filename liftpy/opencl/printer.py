@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from liftpy.errors import InternalError
 from liftpy.ir.nat import Nat, nat
 from liftpy.ir.types import F32, FLOATS, SCALAR_BYTES
 from liftpy.kernels.launch import LOCAL_ALIGNMENT
@@ -220,6 +221,8 @@ class Printer:
                 return self.splat(inner, width)
             case Pack(lanes):
                 return self.pack(lanes)
+            case Dot() if value.width > 1:
+                return self.sum_of_dots(Const(0, value.type), value)
             case Dot((left, right)):
                 whole = "" if value.type == F32 else f"_{left.type}_{right.type}"
                 return CallC(f"dot{whole}", self.each(value.parts))
@@ -272,6 +275,18 @@ class Printer:
         parts = ", ".join(self.register(memory, index + k) for k in range(width))
         return Text(f"({vector_type(memory.scalar.name, width)})({parts})")
 
+    def sum_of_dots(self, total: Value, dots: Dot) -> C:
+        """A vector plus a dot product for each lane, whose second vector is read in words."""
+        left, right = dots.parts
+        if not isinstance(right, Cell):
+            message = f"a dot product for each of {dots.width} lanes of {right}"
+            raise InternalError(message)
+        memory, width = right.memory, dots.width
+        address = f"(const __{memory.space} uint*)&{element(memory, right.index)}"
+        words = CallC(f"vload{width}", (Text("0"), Text(address)))
+        name = f"dots_{left.type}_{right.type}_{width}"
+        return CallC(name, (self.widened(total, width), self.c(left), words))
+
     def splat(self, value: Value, width: int) -> C:
         """A value in all lanes."""
         return CallC(f"({vector_type(value.type.name, width)})", (self.c(value),))
@@ -279,6 +294,8 @@ class Printer:
     def operator(self, value: Operate) -> C:
         """An operator; if its operands are vectors, scalars are put into all lanes."""
         op, args, width = value.op, value.parts, value.width
+        if op == "+" and isinstance(args[1], Dot) and args[1].width == width > 1:
+            return self.sum_of_dots(args[0], args[1])
         if width == 1:
             return operator_c(op, list(self.each(args)), args)
         if op == "select" and args[0].width == 1:  # a condition that all lanes share

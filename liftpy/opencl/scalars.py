@@ -32,7 +32,6 @@ from liftpy.loops.values import (
 )
 from liftpy.opencl.c import C, CallC, Infix, Prefix, Ternary, Text, vector_type
 from liftpy.opencl.saturation import SATURATING
-from liftpy.primitives.vector import LANES_OF_A_DOT
 
 #: The binary operators on numbers that C writes as infix operators.
 INFIX = frozenset(
@@ -263,50 +262,6 @@ def division_helpers(text: str) -> list[str]:
         return []
     found = sorted(set(DIVISIONS.findall(text)))
     return [(UNSIGNED_HELPER if t.startswith("u") else HELPER).format(t=t) for t in found]
-
-
-# --- dot products of integers -------------------------------------------------------------------
-
-DOTS = re.compile(r"\bdot_([iu]8)_([iu]8)\(")
-DOT_FEATURE = "__opencl_c_integer_dot_product_input_4x8bit"
-"""The macro that a driver with `cl_khr_integer_dot_product` defines for OpenCL C 3.0."""
-ARM_DOTS = """\
-#ifdef cl_arm_integer_dot_product_int8
-#pragma OPENCL EXTENSION cl_arm_integer_dot_product_int8 : enable
-#endif
-"""
-DOT = """\
-inline int dot_{t}_{u}({x} x, {y} y) {{
-#if defined({feature})
-  return (int)dot(x, y);
-{arm}#else
-  const int4 products = convert_int4(x) * convert_int4(y);
-  return products.x + products.y + products.z + products.w;
-#endif
-}}
-"""
-OF_ARM = """\
-#elif defined(cl_arm_integer_dot_product_int8)
-  return (int)arm_dot(x, y);
-"""
-"""`arm_dot` takes two vectors of the same type."""
-
-
-def dot_helpers(text: str) -> list[str]:
-    """The definitions of the dot products of integers that a text calls."""
-    found = sorted(set(DOTS.findall(text))) if "dot_" in text else []
-    made = [
-        DOT.format(
-            t=t,
-            u=u,
-            x=vector_type(t, LANES_OF_A_DOT),
-            y=vector_type(u, LANES_OF_A_DOT),
-            feature=DOT_FEATURE,
-            arm=OF_ARM if t == u else "",
-        )
-        for t, u in found
-    ]
-    return [ARM_DOTS, *made] if made else []
 
 
 # --- stores past the caches ---------------------------------------------------------------------

@@ -17,16 +17,17 @@ from typing import Any, NamedTuple, Self
 
 from liftpy.constraints.device import Device, check_attached, check_extensions
 from liftpy.errors import BuildFailed, InternalError
-from liftpy.ir.types import INTEGER_DOTS, SUBGROUPS
+from liftpy.ir.types import INTEGER_DOTS, SUBGROUPS, VNNI
 from liftpy.opencl.allocations import Allocations, Room
 from liftpy.opencl.arguments import check_launch, check_memory, check_module
+from liftpy.opencl.byte_dots import way_for
 from liftpy.opencl.devices import handle_of
+from liftpy.opencl.dots import BYTE_DOTS, DOT_FEATURE
 from liftpy.opencl.driver import OpenDevice, cl, reason, refusal
 from liftpy.opencl.images import check_images
 from liftpy.opencl.kernel import Binary, Launch, Module
 from liftpy.opencl.launching import Launcher
 from liftpy.opencl.loaded import Loaded
-from liftpy.opencl.scalars import DOT_FEATURE
 from liftpy.opencl.subgroups import HAS_SUBGROUPS
 
 WARNED = threading.Lock()
@@ -77,6 +78,8 @@ def options_of(module: Module, device: Device, options: tuple[str, ...]) -> tupl
 
     A device of OpenCL 3 may report OpenCL C 1.2, and one of OpenCL 2 reports OpenCL C 2.
     """
+    if BYTE_DOTS in module.source and VNNI in device.extensions and (way := way_for(device)):
+        return (*options, f"-D{BYTE_DOTS}={way}")
     version = 2 if device.opencl_c.startswith("OpenCL C 2.") else 3
     fitting = (
         found.options

@@ -16,6 +16,7 @@ from liftpy.primitives.map import array_of
 from liftpy.primitives.split import Join, Split
 
 LANES_OF_A_DOT = 4  # of integers; a dot product of f32 may have fewer
+LEAST_DOTS = 4  # the fewest lanes of a vector of dot products
 MAX_LANES = 16  # OpenCL has vectors of 2, 4, 8 and 16 lanes; one lane is a scalar
 
 

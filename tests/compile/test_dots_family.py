@@ -28,7 +28,7 @@ from tests.subsample import subsample
 
 SETTINGS = {"family": "dots", "level": "glb", "pad": "fused"}
 PADDED = parse("""
-    def padded(x: [5][7][12]u8, w: [6][3][3][12]i8, b: [6]i32) =
+    def padded(x: [5][7][12]u8, w: [8][3][3][12]i8, b: [8]i32) =
       x |> pad2d(1, 1, 1, 1, 3) |> slide2d(3, 1) |> map(map(window =>
         zip(w, b) |> map((kernel, bias) => zip(window |> join |> join, kernel |> join |> join)
           |> map((v, u) => i32(v) * i32(u)) |> reduce(add, bias))))
@@ -37,9 +37,9 @@ PADDED = parse("""
 
 def images():
     """Arrays for `PADDED` with its result."""
-    x, w = drawn("u8", 5, 7, 12), drawn("i8", 6, 3, 3, 12)
+    x, w = drawn("u8", 5, 7, 12), drawn("i8", 8, 3, 3, 12)
     x[2], w[3:] = 255, -128
-    b = np.arange(6, dtype=np.int32) * 1000 - 7
+    b = np.arange(8, dtype=np.int32) * 1000 - 7
     around = np.pad(x.astype(np.int64), ((1, 1), (1, 1), (0, 0)), constant_values=3)
     windows = np.lib.stride_tricks.sliding_window_view(around, (3, 3), (0, 1))
     return (x, w, b), np.einsum("yxcij,mijc->yxm", windows, w.astype(np.int64)) + b
@@ -59,9 +59,55 @@ def test_sums_are_exact(runtime, types):
                 np.testing.assert_array_equal(kernel(a, b), wanted)
 
 
+LANES = {**SETTINGS, "lanes": "inner"}
+SCALARS = "#undef LIFTPY_BYTE_DOTS\n"
+
+
+def of_constants(program):
+    """The program with its second parameter constant."""
+    return replace(program, constants=frozenset({program.params[1].name}))
+
+
+@pytest.mark.parametrize("types", [*product(("u8", "i8"), repeat=2)], ids="-".join)
+def test_lanes_are_exact(runtime, types):
+    """By the processor's instruction, by OpenCL's function for each lane, and by products of i32.
+
+    Drivers that have neither the instruction nor the function run the last one each time.
+    """
+    program = of_constants(products(*types, 6, 32, 48, "7"))
+    arrays = [(drawn(types[0], 6, 48), drawn(types[1], 32, 48)), extreme(*types, 6, 32, 48)]
+    for v in subsample((4, 8, 16), runtime):
+        chosen = candidate_of(program, runtime, {**LANES, "kappa": 16, "sigma": 3, "v": v})
+        module = compile_program(chosen.skeleton.at(chosen.point)).module
+        called = f"dots_{'_'.join(types)}_{v}("
+        assert module.source.count(called) == 1 + 3 * 16 // v
+        for head, standard in (("", ()), (SCALARS, (NEWER,)), (SCALARS, BUILD_OPTIONS[:1])):
+            if standard == (NEWER,) and INTEGER_DOTS[0] not in runtime.extensions:
+                continue
+            options = (*(standard or BUILD_OPTIONS[:1]), *BUILD_OPTIONS[1:])
+            with Session(runtime, options) as session:
+                loaded = session.load(replace(module, source=head + module.source))
+                for a, b in arrays:
+                    loaded.set_constants({"b": b}, poison=True)
+                    wanted = a.astype(np.int64) @ b.astype(np.int64).T + 7
+                    np.testing.assert_array_equal(loaded.run({"a": a}, poison=True), wanted)
+
+
+def test_drawn_lanes_are_right(runtime):
+    """Of a padded convolution, with blocks that divide its lengths or overlap."""
+    arrays, wanted = images()
+    program = of_constants(PADDED)
+    space = space_of(program, runtime, families=["dots"], settings={"lanes": "inner"})
+    drawn_ones = space.sample(6, seed=5)
+    assert len(drawn_ones) == 6
+    for candidate in drawn_ones:
+        with closing(lp.compile(program, candidate.assignment, device=runtime)) as kernel:
+            np.testing.assert_array_equal(kernel(*arrays), wanted, err_msg=candidate.label)
+
+
 def test_a_padded_convolution_is_exact(runtime):
     arrays, wanted = images()
-    for pad, kappa in (("fused", 3), ("copy", 2), ("windows", 6)):
+    for pad, kappa in (("fused", 4), ("copy", 2), ("windows", 8)):
         settings = {**SETTINGS, "pad": pad, "kappa": kappa, "sigma": 7, "v": 4}
         with closing(lp.compile(PADDED, settings, device=runtime)) as kernel:
             np.testing.assert_array_equal(kernel(*arrays), wanted)
@@ -70,26 +116,30 @@ def test_a_padded_convolution_is_exact(runtime):
 def test_drawn_candidates_are_right_in_the_interpreter():
     arrays, wanted = images()
     given = dict(zip("xwb", arrays, strict=True))
-    space = space_of(PADDED, DEFAULT_DEVICE, families=["dots"])
-    for candidate in space.sample(6, seed=3):
-        made = compile_program(candidate.skeleton.at(candidate.point))
-        np.testing.assert_array_equal(interpreted(made, made.loops, given), wanted)
+    for program in (PADDED, of_constants(PADDED)):
+        space = space_of(program, DEFAULT_DEVICE, families=["dots"])
+        for candidate in space.sample(6, seed=3):
+            made = compile_program(candidate.skeleton.at(candidate.point))
+            for loops in (made.loops, made.optimized):
+                np.testing.assert_array_equal(interpreted(made, loops, given), wanted)
 
 
 @pytest.mark.oclgrind
 def test_oclgrind_has_no_complaint():
     arrays, wanted = images()
-    chosen = candidate_of(PADDED, DEFAULT_DEVICE, {**SETTINGS, "kappa": 3, "sigma": 7, "v": 4})
-    module = compile_program(chosen.skeleton.at(chosen.point)).module
     given = dict(zip("xwb", arrays, strict=True))
-    ((got, complaints),) = check_all_under_oclgrind([(module, given)])
-    assert complaints == []
-    np.testing.assert_array_equal(got, wanted)
+    apart = PADDED, {**SETTINGS, "kappa": 4, "sigma": 7, "v": 4}
+    lanes = of_constants(PADDED), {**LANES, "kappa": 8, "sigma": 7, "v": 4}
+    chosen = [candidate_of(program, DEFAULT_DEVICE, given) for program, given in (apart, lanes)]
+    modules = [compile_program(c.skeleton.at(c.point)).module for c in chosen]
+    for got, complaints in check_all_under_oclgrind([(module, given) for module in modules]):
+        assert complaints == []
+        np.testing.assert_array_equal(got, wanted)
 
 
 def test_a_driver_compiles_opencl_c_3_if_its_device_has_the_instructions(device):
     """It compiles other modules as OpenCL C 1.2."""
-    chosen = candidate_of(PADDED, DEFAULT_DEVICE, {**SETTINGS, "kappa": 3, "sigma": 7, "v": 4})
+    chosen = candidate_of(PADDED, DEFAULT_DEVICE, {**SETTINGS, "kappa": 4, "sigma": 7, "v": 4})
     dots = compile_program(chosen.skeleton.at(chosen.point)).module
     plain = replace(dots, source="kernel void f() {}")
     for names, newer in (((), False), (INTEGER_DOTS[:1], True), (INTEGER_DOTS[1:], False)):

@@ -21,8 +21,8 @@ from liftpy.explore.campaign.store import ATTEMPTS, Store
 from liftpy.explore.measure.outcome import KernelLimit, Measured, Refused, WrongResult
 from liftpy.ir.types import INTEGER_DOTS
 from liftpy.opencl.clock import BY_HOST
+from liftpy.opencl.dots import DOT_FEATURE
 from liftpy.opencl.kernel import MemoryFigures, Module
-from liftpy.opencl.scalars import DOT_FEATURE
 from liftpy.opencl.session import BUILD_OPTIONS, NEWER, options_of
 from tests.explore.spaces import small_space
 

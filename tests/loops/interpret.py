@@ -339,6 +339,9 @@ class Machine:
             case Dot((left, right)):
                 dtype = DTYPES[value.type.name]
                 parts = [np.asarray(self.value(p, who)).astype(dtype) for p in (left, right)]
+                if value.width > 1:
+                    rows = parts[1].reshape(len(parts[1]), value.width, left.width)
+                    return (parts[0][:, None, :] * rows).sum(axis=2, dtype=dtype)
                 return np.add.accumulate(parts[0] * parts[1], axis=1)[:, -1]
             case SubgroupReduce(op, inner):
                 subgroups = self.group * self.count_of_subgroups + self.at["sgid0"]

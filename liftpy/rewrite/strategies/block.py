@@ -279,13 +279,15 @@ def register_blocks(
     level: str,
     cuts: tuple[str, str] = SPLITS,
     packs: str = "",
+    unit: NatLike = 1,
 ) -> Strategy:
     """The register-blocked form (docs/design.md, Rewriting), described at the top of the module.
 
-    Constants that the inner map reads are packed into panels, and the inputs that `packs` names
-    (`input_panels`).
+    Constants that the inner map reads are packed into panels, in which `unit` elements of a row
+    stay adjacent. The inputs that `packs` names are packed, too (`input_panels`).
     """
-    panels = ((of_constants(constants), kappa), *input_panels(constants, kappa, sigma, packs))
+    inputs = input_panels(constants, kappa, sigma, packs)
+    panels = ((of_constants(constants, unit), kappa), *inputs)
     return remembered(
         seq(
             nest_reductions(),
@@ -316,17 +318,17 @@ def packable(expr: Expr, block: Path, constants: frozenset[str]) -> tuple[str, .
     Blocks read the outer map's inputs a few elements at a time, so these are packed alone only if
     the inner map has no such inputs.
     """
+    inner, outer = (packs_some(expr, block, of_inputs(constants), size) for size in BLOCK)
+    return (*((INNER,) if inner else ()), *((BOTH if inner else OUTER,) if outer else ()))
+
+
+def packs_some(expr: Expr, block: Path, panels: Panels, size: NatLike) -> bool:
+    """Whether an array that blocks of `BLOCK` cut into groups of `size` can be packed."""
     grouped = at_path(block, group_maps(is_folded, *BLOCK))(expr)
     if isinstance(grouped, Failure):
-        return ()
-    inputs = of_inputs(constants)
-
-    def has_inputs(size: NatLike) -> bool:
-        made = seq(inputs.zipped(size), inputs.whole(size))(grouped.expr)
-        return isinstance(made, Success) and bool(made.steps)
-
-    inner, outer = map(has_inputs, BLOCK)
-    return (*((INNER,) if inner else ()), *((BOTH if inner else OUTER,) if outer else ()))
+        return False
+    made = seq(panels.zipped(size), panels.whole(size))(grouped.expr)
+    return isinstance(made, Success) and bool(made.steps)
 
 
 def block_of(expr: Expr) -> Path | None:

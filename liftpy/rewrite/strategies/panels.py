@@ -53,9 +53,21 @@ def inward(depth: int) -> tuple[Strategy, Path]:
     ), (0, 0)
 
 
+def rows_cut(depth: int, unit: NatLike) -> tuple[Strategy, Path]:
+    """Cut the rows of an array of `depth` dimensions into units and join them; the cut's path."""
+    if depth == 1:
+        return rule("split_introduction", m=unit), (0,)
+    inner, forward = rows_cut(depth - 1, unit)
+    whole = seq(rule("map_copy"), at_path((1,), inner), rule("map_fission", {"g": forward}))
+    return whole, (0,)
+
+
 @dataclass(frozen=True)
 class Panels:
     """Which arrays are stored in panels, and the kernel that stores one.
+
+    With a `unit`, so many adjacent elements of a row stay adjacent: `[M][k]` becomes
+    `[M/size][k/unit][size][unit]`.
 
     For constants, a work-item copies one element. In panels that are stored in each run, it copies
     a row: with less work for each, a CPU would spend most of the time on scheduling work-items.
@@ -63,6 +75,15 @@ class Panels:
 
     packs: Predicate
     copy: Strategy
+    unit: NatLike = 1
+
+    def moved(self, rank: int) -> tuple[Strategy, Path]:
+        """Move the index within a group, of an array of groups of this rank, to its place."""
+        moved, forward = inward(rank - 2)
+        if self.unit == 1:
+            return moved, forward
+        cut, apart = rows_cut(rank - 1, self.unit)
+        return seq(cut, at_path(apart, moved)), (*apart, *forward)
 
     def whole(self, size: NatLike) -> Strategy:
         """Pack every array that is cut into groups of `size`, at the cut."""
@@ -82,7 +103,7 @@ class Panels:
 
         `[M][a]...[z]` becomes `[M/size][a]...[z][size]`.
         """
-        moved, forward = inward(rank(cut.type) - 2)
+        moved, forward = self.moved(rank(cut.type))
         groups = seq(
             rule("map_copy"),
             at_path((1,), moved),
@@ -126,7 +147,7 @@ class Panels:
 
     def pack_each(self, expr: Expr) -> Result:
         """Store the elements of an array, each of which is cut into groups, in panels."""
-        moved, forward = inward(rank(body_of(expr).type) - 2)
+        moved, forward = self.moved(rank(body_of(expr).type))
         groups = seq(rule("map_copy"), at_path((1,), moved), rule("map_fission", {"g": forward}))
         stored = seq(rule("map_fission", {"g": (0,)}), at_path((0,), self.copy))
         return seq(at_path((1,), groups), stored)(expr)
@@ -136,9 +157,9 @@ FISSIONS = ("map_fission_first", "map_fission_second")
 
 
 @lru_cache(maxsize=8)
-def of_constants(constants: frozenset[str]) -> Panels:
-    """Panels of arrays of constants."""
-    return Panels(lambda array: depends(array, constants), copy_kernel())
+def of_constants(constants: frozenset[str], unit: NatLike = 1) -> Panels:
+    """Panels of arrays of constants, in which `unit` adjacent elements stay adjacent."""
+    return Panels(lambda array: depends(array, constants), copy_kernel(), unit)
 
 
 @lru_cache(maxsize=8)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from liftpy.ir.program import Program
+from liftpy.ir.types import VNNI
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategy import Strategy
 
@@ -57,9 +58,10 @@ class Family:
     family `if_named` is in no device's space unless the user names it: its forms refine those of
     another family, and would take draws from it. A family with `instructions` gains by the
     instructions of these OpenCL extensions, and is in the space of a GPU that has one of them. The
-    space of a CPU contains it only if the user names it: a runtime may have the extension without a
-    processor that has such instructions. A family with `vectors` loads them from its arrays: on a
-    device with images, it has the choice to read these through images (`strategies/images.py`).
+    space of a CPU contains it only if the user names it, or if the processor has the instructions
+    (`VNNI`): a runtime may have the extension on any processor. A family with `vectors` loads them
+    from its arrays: on a device with images, it has the choice to read these through images
+    (`strategies/images.py`).
     """
 
     name: str
@@ -73,10 +75,10 @@ class Family:
 
     def suits(self, kind: str, extensions: Collection[str]) -> bool:
         """Whether an unnamed family is in the space of a device of this kind, such as CPU."""
-        needs_gpu = self.for_groups or self.for_gpus or self.instructions
-        if self.if_named or (kind == "CPU" and needs_gpu):
+        if self.if_named or (kind == "CPU" and (self.for_groups or self.for_gpus)):
             return False
-        return not self.instructions or any(e in extensions for e in self.instructions)
+        known = {*extensions} & {VNNI} if kind == "CPU" else {*extensions}
+        return not self.instructions or not known.isdisjoint(self.instructions)
 
 
 def product(**words: tuple[str, ...]) -> Iterator[Choices]:
