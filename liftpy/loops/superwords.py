@@ -40,11 +40,12 @@ class StraightLine:
     begin: int
     statements: list[Statement] = field(default_factory=list[Statement])
 
-    def sums(self, lets: Mapping[str, Let]) -> dict[Memory, dict[int, DotSum]]:
+    def sums(self) -> dict[Memory, dict[int, DotSum]]:
         """The sums of dot products by register, of registers with no other store and no other read.
 
-        `lets` has the declarations of the block by name.
+        What was read before these statements is left alone: its memory may have changed since.
         """
+        lets = {s.name: s.value for s in self.statements if isinstance(s, Let)}
         cells = Counter[tuple[Memory, int]]()
         for s in self.statements:
             read = (part for value in values_of(s) for part in values_in(value))
@@ -63,7 +64,7 @@ class StraightLine:
                     (),
                     False,
                 ) if old == cell and t == I32 and cells[memory, int(index)] == 2:
-                    read = lets[w].value if w in lets else None
+                    read = lets.get(w)
                     if isinstance(read, Cell) and is_readable(read):
                         found.setdefault(memory, {})[int(index)] = DotSum(position, x, read)
                 case _:
@@ -97,10 +98,9 @@ def with_superwords(block: Block) -> Block:
 def in_vectors(block: Block, widths: Mapping[Memory, int]) -> Block:
     """A block in which sums are as wide as the vectors of their registers."""
     statements = [with_blocks(s, lambda b: in_vectors(b, widths)) for s in block]
-    lets = {s.name: s for s in statements if isinstance(s, Let)}
     changed: dict[int, Statement | None] = {}
     for line in straight_lines(statements):
-        for memory, sums in line.sums(lets).items():
+        for memory, sums in line.sums().items():
             width = widths.get(memory, 0)
             for first in sums if width else ():
                 if first % width == 0:

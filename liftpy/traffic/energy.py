@@ -148,7 +148,8 @@ def in_value(value: Value, times: float, subgroup: int) -> Executed:
             results = -(-part.cell.memory.length // subgroup)
             add(found, {(part.op, str(part.type)): times * (results - 1)})
         elif isinstance(part, Dot):
-            add(found, {(op, str(part.type)): times * part.parts[0].width for op in "*+"})
+            products = part.parts[0].width * part.width
+            add(found, {(op, str(part.type)): times * products for op in "*+"})
     return found
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import liftpy as lp
 from liftpy.constraints.device import Device
 from liftpy.constraints.statements import statements
 from liftpy.errors import TypeRefused
@@ -17,6 +19,7 @@ from liftpy.opencl.arguments import by_buffer
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate, compile_program
 from liftpy.rewrite.composition import skeletons
+from liftpy.rewrite.strategies.lower import plain
 from liftpy.semantics.evaluate import evaluate
 from tests.compile.test_tuples import alike, right_in_every_family
 from tests.lowered import lowered
@@ -95,6 +98,10 @@ PROGRAMS = {
     "lanes of a layout of scans": f"""
         def p(xsss: [3][4][5]i32) = xsss |> map(xss => xss |> map(row => row |> scan({HORNER}, 1))
           |> transpose |> join |> asVector(4) |> map(mapVec(x => x * 2 - 1)) |> asScalar)""",
+    "tuples with scans at a data-dependent index": f"""
+        def p(xsss: [5][3][4]i32, ys: [5]i32) = generate(3, k =>
+          zip(xsss |> map(xss => xss |> map(scan({HORNER}, 1))), ys) |> at(k + 1))
+            |> map(t => t.0 |> map(reduce({HORNER}, t.1)))""",
     "an iteration of a scalar": "def p(xs: [9]f32) = xs |> map(iterate(5, x => x * 0.5 + 1))",
     "an iteration of no steps": "def p(xs: [9]f32) = xs |> map(iterate(0, x => x * 0.5 + 1))",
     "an iteration of pairs": """
@@ -173,6 +180,16 @@ LOWERED = {
         def p(xs: [5][7]i32) = xs |> mapGlb(0, row => row |> slideSeq(3, 1, reduceSeq({}, 1))
           |> toPrivate |> reduceSeq({}, 0))""",
 }
+
+
+def test_lanes_that_work_items_share_have_a_kernel(runtime: Device) -> None:
+    program = parse(f"""
+        def p(xss: [6][5]i32) = xss |> map(row => row |> reduce({HORNER}, 1))
+          |> asVector(2) |> map(mapVec(x => x * 2 - 1)) |> asScalar""")
+    arrays = tuple(inputs(program).values())
+    with closing(lp.compile(program, strategy=plain(), device=runtime)) as kernel:
+        assert len(kernel.module.launches) == 2
+        np.testing.assert_array_equal(kernel(*arrays), evaluate(program, *arrays))
 
 
 @pytest.mark.sampled(4)

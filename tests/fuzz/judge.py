@@ -83,7 +83,7 @@ TURN = {
 }  # they seldom apply: tried early
 UNSAFE = "unsafe"
 OPTIMIZER = "wrong by the driver's optimizer"
-OF_ANY = {"refused", "large"}  # after random rules: a vector of what is stored first; long code
+OF_ANY = {"large"}  # after random rules: long code
 LIMITED = "beyond a limit of the built kernel"  # known only once the driver has built it
 RETRIES = 4  # points of a family at which a smaller program may fail too
 COUNTS = ("outcomes", "families", "primitives", "reasons")

@@ -90,6 +90,11 @@ REFUSED: dict[str, tuple[Statement, ...]] = {
     "factors that are not at whole words": tuple(
         s for k in range(LANES) for s in words(k, first=2)
     ),
+    "factors that were read before a store": (
+        *SUMS[::2],
+        Store(Cell(OUT, nat(40)), register(5)),
+        *SUMS[1::2],
+    ),
     "fewer sums than a vector has lanes": SUMS[:6],
     "another factor in one lane": (*SUMS[:6], *words(3, Name("v1", U8, 4))),
 }

@@ -140,9 +140,7 @@ def store_inner_scans() -> Strategy:
             if not isinstance(part, FunCall) or isinstance(part.fun, MemoryPrimitive):
                 continue
             for position, arg in enumerate(part.args):
-                row = (
-                    position == 1 and isinstance(part.fun, At) and isinstance(part.type, ArrayType)
-                )
+                row = position == 1 and isinstance(part.fun, At) and any(part.type.lengths())
                 indexed = row and gives(arg, is_sequence, inside=True)
                 if indexed or gives(arg, is_scan_or_bins):
                     memory = "to_global" if indexed or gives(arg, is_bins) else "to_private"
@@ -169,9 +167,10 @@ def store_inner_scans() -> Strategy:
 
 
 def store_lanes() -> Strategy:
-    """Store arrays whose elements are made by statements of their own in registers before lanes.
+    """Store arrays whose elements are made by statements of their own before vectors read them.
 
-    The lanes of a vector are computed by one expression.
+    The lanes of a vector are computed by one expression. An array that work-items share is stored
+    by a kernel, others are stored in registers.
     """
 
     def run(expr: Expr) -> Result:
@@ -179,7 +178,9 @@ def store_lanes() -> Strategy:
             return Success(expr)
         for path, part in top_down(expr):
             if lanes_by_statements(part):
-                return seq(at_path((*path, 0), rule("to_private")), run)(expr)
+                shared = any(path == outside for outside, _ in outside_functions(expr))
+                stored = stored_plain() if shared else rule("to_private")
+                return seq(at_path((*path, 0), stored), run)(expr)
         return Success(expr)
 
     return run
