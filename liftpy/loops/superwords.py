@@ -57,18 +57,12 @@ class StraightLine:
             )
         found: dict[Memory, dict[int, DotSum]] = {}
         for position, s in enumerate(self.statements, self.begin):
-            match s:
-                case Store(
-                    Cell(memory, index, 1) as cell,
-                    Operate("+", (Cell() as old, Dot((Name() as x, Name(w)))), t),
-                    (),
-                    False,
-                ) if old == cell and t == I32 and cells[memory, int(index)] == 2:
-                    read = lets.get(w)
-                    if isinstance(read, Cell) and is_readable(read):
-                        found.setdefault(memory, {})[int(index)] = DotSum(position, x, read)
-                case _:
-                    pass
+            if (made := sum_of_dot(s)) is None:
+                continue
+            (cell, x, w), index = made, int(made[0].index)
+            read = lets.get(w.name)
+            if cells[cell.memory, index] == 2 and isinstance(read, Cell) and is_readable(read):
+                found.setdefault(cell.memory, {})[index] = DotSum(position, x, read)
         return found
 
 
@@ -85,14 +79,33 @@ def is_readable(cell: Cell) -> bool:
 
 def with_superwords(block: Block) -> Block:
     """A block with sums of dot products in vectors; see the module."""
+    vectors = vectors_of(block)
+    return in_vectors(block, vectors) if vectors else block
+
+
+def vectors_of(block: Block) -> dict[Memory, int]:
+    """The private memories whose registers are vectors of one width, and enough lanes for sums."""
     widths: dict[Memory, set[int]] = {}
     for s in statements_in(block):
         for value in (part for v in values_of(s) for part in values_in(v)):
             if isinstance(value, Cell) and value.memory.space == "private" and value.width > 1:
                 widths.setdefault(value.memory, set()).add(value.width)
-    vectors = {memory: max(found) for memory, found in widths.items() if len(found) == 1}
-    vectors = {memory: width for memory, width in vectors.items() if width >= LEAST_DOTS}
-    return in_vectors(block, vectors) if vectors else block
+    found = {memory: max(each) for memory, each in widths.items() if len(each) == 1}
+    return {memory: width for memory, width in found.items() if width >= LEAST_DOTS}
+
+
+def sum_of_dot(s: Statement) -> tuple[Cell, Name, Name] | None:
+    """The register to which a statement adds a dot product of integers, and the two vectors."""
+    match s:
+        case Store(
+            Cell(_, _, 1) as cell,
+            Operate("+", (Cell() as old, Dot((Name() as x, Name() as w)))),
+            (),
+            False,
+        ) if old == cell and cell.memory.space == "private" and cell.type == I32:
+            return cell, x, w
+        case _:
+            return None
 
 
 def in_vectors(block: Block, widths: Mapping[Memory, int]) -> Block:

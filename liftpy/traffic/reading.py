@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-from liftpy.ir.nat import Nat, Quotient, Remainder, Var
+from liftpy.ir.nat import Nat, Quotient, Remainder, Var, var
 from liftpy.ir.operators import OPERATORS
 from liftpy.ir.polynomial import Atom
 from liftpy.ir.types import F32, size_bytes
 from liftpy.loops.lower import LoopKernel
+from liftpy.loops.superwords import sum_of_dot, vectors_of
 from liftpy.loops.tree import (
     Block,
     For,
@@ -40,9 +41,11 @@ from liftpy.loops.values import (
     every_second,
     values_in,
 )
+from liftpy.primitives.vector import LANES_OF_A_DOT
 from liftpy.traffic.guards import share
 from liftpy.traffic.nest import Access, Axis, Derived, Digit, Loop, Nest
 from liftpy.traffic.subgroups import axes_of_items, step_of
+from liftpy.views.terms import Memory
 
 Names: TypeAlias = Mapping[str, tuple[Axis, ...]]
 """The digits whose sum is an id or a counter."""
@@ -134,7 +137,7 @@ def work_of(code: LoopKernel, units: int) -> Work:
         for d in range(3):
             group = (replace(a, stride=a.stride * code.local_size[d]) for a in names[f"wid{d}"])
             names[f"gid{d}"] = (*group, *names[f"lid{d}"])
-    reader = Reader(dims[-1][0], code.regular, code.ranges)
+    reader = Reader(dims[-1][0], code.regular, code.ranges, vectors=vectors_of(code.block))
     body = reader.block(code.block, names, [(name, trips[name]) for name, _ in dims])
     for name, _ in reversed(dims):
         body = (Loop(name, trips[name], body),) if trips[name] > 1 else body
@@ -174,7 +177,8 @@ class Reader:
 
     `ids` has the number of values of each id, and `subgroup` is the size of subgroups. A loop whose
     counter is in `regular` stands for its iterations, one after the other
-    (`liftpy.loops.regular`).
+    (`liftpy.loops.regular`). A sum of dot products that these loops repeat for the registers of
+    `vectors` is one statement for a whole vector (`liftpy.loops.superwords`).
     """
 
     first: str
@@ -182,6 +186,7 @@ class Reader:
     ids: Mapping[str, int] = field(default_factory=dict[str, int])
     subgroup: int = 1
     counts: Counts = field(default_factory=Counts)
+    vectors: Mapping[Memory, int] = field(default_factory=dict[Memory, int])
     loops: tuple[For, ...] = ()
     branches: tuple[tuple[Condition, bool], ...] = ()
 
@@ -205,6 +210,7 @@ class Reader:
         """Adds the findings of a block in the regular loops `within`, counters with their trips."""
         part = share(self.branches, self.ids, self.loops) if self.branches else 1
         times, each = part * math.prod(trips for _, trips in around), math.prod(within.values())
+        lanes = self.lanes(block, within) if within else {}
         for s in block:
             if isinstance(s, For) and s.counter in self.regular:
                 self.straight(s.body, names, around, {**within, s.counter: s.bound}, made)
@@ -217,7 +223,9 @@ class Reader:
                     made.parts += self.block(inner, names, around)
                 self.branches = outside
             elif isinstance(s, Let | Store | Update):
-                self.operations(s.value, times * each)
+                width = lanes.get(id(s), 1)
+                share_of_one = Fraction(1, width) if width > 1 else 1
+                self.operations(s.value, times * each * share_of_one, width)
                 if isinstance(s, Update):
                     known = self.counts.operations
                     known[1] = known.get(1, 0) + float(times * each)
@@ -232,15 +240,15 @@ class Reader:
                     new = tuple(sorted(shifts if stores else shifts - seen))
                     if not stores:  # the code loads again what it has stored
                         seen |= shifts
-                    key = cell.memory.space, stores, cell.width
+                    key = cell.memory.space, stores, cell.width * width
                     known = self.counts.executed
-                    known[key] = known.get(key, 0) + times * many
+                    known[key] = known.get(key, 0) + times * many * share_of_one
                     past = isinstance(s, Store) and s.nontemporal and stores
                     cases = first, stores, past
                     found = made.known.get(cases)  # unrolled code accesses most cells many times
                     if found is None:
                         found = made.known[cases] = self.accessed(*cases, names, around)
-                    self.load(found, first, new, many * part)
+                    self.load(found, first, new, many * part * share_of_one)
                     offsets = made.accesses.setdefault(found.access, set())
                     offsets.update(found.size * k for k in new)
 
@@ -260,8 +268,32 @@ class Reader:
         self.loops = self.loops[:-1]
         return Loop(axis, trips, body)
 
-    def operations(self, value: Value, times: int | Fraction) -> None:
+    def lanes(self, block: Block, within: Mapping[str, int]) -> dict[int, int]:
+        """The statements that are one for so many iterations of a regular loop, by their `id`.
+
+        These are sums of dot products in the registers of a vector, and the loads of one factor, if
+        the factors of successive registers are adjacent.
+        """
+        lets = {s.name: s for s in block if isinstance(s, Let)}
+        found: dict[int, int] = {}
+        for s in block:
+            made = sum_of_dot(s)
+            width = self.vectors.get(made[0].memory, 0) if made else 0
+            load = lets.get(made[2].name) if made and width else None
+            if load is None or not isinstance(load.value, Cell):
+                continue
+            index = load.value.index
+            if any(
+                index.parted(counter)[1] == var(counter, 0, trips - 1) * LANES_OF_A_DOT
+                for counter, trips in within.items()
+            ):
+                found |= {id(s): width, id(load): width}
+        return found
+
+    def operations(self, value: Value, times: int | Fraction, lanes: int = 1) -> None:
         """Counts the operations of an expression; a product that is added is part of the sum.
+
+        One operation may be that of several `lanes`, in each of which the expression is computed.
 
         Each step of a fold of a subgroup halves the number of values: it exchanges values and
         applies the operator. All work-items fold the results of all subgroups. A broadcast is one
@@ -280,7 +312,7 @@ class Reader:
                 known[1] = known.get(1, 0) + float(times)
             if isinstance(part, Operate | Dot) and id(part) not in fused:
                 floats = isinstance(part, Dot) and part.type == F32
-                width = part.parts[0].width if floats else part.width
+                width = part.parts[0].width if floats else max(part.width, lanes)
                 slots = OPERATORS[part.op].cost if isinstance(part, Operate) else 1
                 known = self.counts.operations
                 known[width] = known.get(width, 0) + float(slots * times)

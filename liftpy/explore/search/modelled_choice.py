@@ -138,10 +138,12 @@ class StageModel:
 class Begun:
     """A stage whose search has begun: the first candidates to model, and those already modelled.
 
-    `known` has the latter by key.
+    `others` are the first ones of families of which none is among the first `candidates`: the
+    figures that order them do not compare families well. `known` has what is modelled by key.
     """
 
     candidates: list[tuple[Member, Candidate]]
+    others: list[tuple[Member, Candidate]]
     known: dict[str, tuple[Member, StageModel]] = field(
         default_factory=dict[str, tuple[Member, StageModel]]
     )
@@ -278,9 +280,11 @@ class Chooser:
         """A stage whose first few candidates are modelled."""
         key = tuple(map(id, members))
         if key not in self._begun:
-            self._begun[key] = Begun(varied(self.ordered(members))[:MODELLED])
+            ordered = varied(self.ordered(members))
+            others = of_other_families(ordered, PROBED)
+            self._begun[key] = Begun(ordered[:MODELLED], others)
         begun = self._begun[key]
-        self.model_all(begun, begun.candidates[:count])
+        self.model_all(begun, (*begun.candidates[:count], *begun.others))
         return begun
 
     def model_all(self, stage: Begun, candidates: Iterable[tuple[Member, Candidate]]) -> None:
@@ -387,6 +391,19 @@ def stages_of(part: Product) -> Iterator[tuple[Sequence[Member], bool]]:
 def drawn_of(candidate: Candidate) -> Drawn:
     """The skeleton and the sizes of a candidate."""
     return candidate.skeleton, candidate.point
+
+
+def of_other_families(
+    ordered: list[tuple[Member, Candidate]], count: int
+) -> list[tuple[Member, Candidate]]:
+    """The first candidate of each family that is not among the first `count` candidates."""
+    families = {member.family for member, _ in ordered[:count]}
+    found: list[tuple[Member, Candidate]] = []
+    for member, candidate in ordered[count:]:
+        if member.family not in families:
+            families.add(member.family)
+            found.append((member, candidate))
+    return found
 
 
 def varied(ordered: list[tuple[Member, Candidate]]) -> list[tuple[Member, Candidate]]:
