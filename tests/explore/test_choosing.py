@@ -3,6 +3,7 @@
 import gc
 import itertools
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from liftpy.explore.search import modelled_choice
 from liftpy.explore.search.modelled_choice import HOPELESS, WHOLE, forecast
 from liftpy.explore.search.stages import PATIENCE, Arm
 from liftpy.explore.space.member import everything
+from liftpy.ir.types import VNNI
 from liftpy.opencl.devices import find_device
 from liftpy.pipeline import collection_paused
 from liftpy.rewrite.composition import STAGES, StagedSkeleton
@@ -164,3 +166,22 @@ def test_each_partition_is_asked_for_its_time_a_few_times_only(monkeypatch):
     next(tried)
     assert len(count) > 8
     assert max(count.values()) < len(count)
+
+
+PRODUCTS = lp.parse(
+    "def p(x: [256][512]u8, const w: [256][512]i8) = x |> map(row => w |> map(column =>"
+    " zip(row, column) |> map((a, b) => i32(a) * i32(b)) |> reduce(add, 0)))"
+)
+
+
+def test_a_processor_with_dot_products_of_bytes_chooses_them():
+    """A vector of dot products takes the time of one operation, whatever its number of lanes."""
+    xeon = find_device(X86)
+    without, having = (replace(xeon, extensions=known) for known in ((), (VNNI,)))
+    slow, fast = (lp.choose(PRODUCTS, device) for device in (without, having))
+    assert "dots" not in {slow.assignment["family"], *(model.alike for model in slow.others)}
+    assert fast.assignment["family"] == "dots"
+    assert fast.assignment["lanes"] == "inner"
+    assert fast.best.milliseconds < slow.best.milliseconds / 2
+    others = {model.alike for model in fast.others} | fast.unlikely.keys()
+    assert "direct" in others
