@@ -5,15 +5,14 @@
 
 Some processors have an instruction for this (`liftpy.opencl.dots`). The registers must be those of
 a vector that another statement accesses. This keeps the meaning: from the first of these statements
-to the last one, there are only declarations and stores in registers, each of the registers is
-stored once, and nothing else reads them, so the sums may be computed in the place of the last one.
-Nothing in between writes the memory of `w`.
+to the last one, there are only declarations and stores in registers, and nothing else accesses
+these registers, so the sums may be computed in the place of the last one. Nothing in between writes
+the memory of `w`. It may be either factor.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from liftpy.ir.nat import nat
@@ -30,7 +29,7 @@ class DotSum:
 
     position: int
     x: Name
-    w: Cell
+    w: Name
 
 
 @dataclass
@@ -40,30 +39,39 @@ class StraightLine:
     begin: int
     statements: list[Statement] = field(default_factory=list[Statement])
 
-    def sums(self) -> dict[Memory, dict[int, DotSum]]:
-        """The sums of dot products by register, of registers with no other store and no other read.
+    @property
+    def sums(self) -> dict[Memory, dict[int, list[DotSum]]]:
+        """The sums of dot products by register, in their order."""
+        found: dict[Memory, dict[int, list[DotSum]]] = {}
+        for position, s in enumerate(self.statements, self.begin):
+            if (made := sum_of_dot(s)) is not None:
+                cell, x, w = made
+                of_memory = found.setdefault(cell.memory, {})
+                of_memory.setdefault(int(cell.index), []).append(DotSum(position, x, w))
+        return found
 
-        What was read before these statements is left alone: its memory may have changed since.
+    @property
+    def loaded(self) -> dict[str, Cell]:
+        """The factors that are loaded here, by variable.
+
+        What was loaded before these statements is left alone: its memory may have changed since.
         """
         lets = {s.name: s.value for s in self.statements if isinstance(s, Let)}
-        cells = Counter[tuple[Memory, int]]()
-        for s in self.statements:
-            read = (part for value in values_of(s) for part in values_in(value))
-            cells.update(
-                (cell.memory, int(cell.index) + k)
-                for cell in read
+        return {n: v for n, v in lets.items() if isinstance(v, Cell) and is_readable(v)}
+
+    def accesses(self, memory: Memory, first: int, width: int, among: range) -> int:
+        """How many of the statements at some positions access registers of a vector."""
+        registers = {*range(first, first + width)}
+        return sum(
+            any(
+                cell.memory == memory
+                and not registers.isdisjoint(range(int(cell.index), int(cell.index) + cell.width))
+                for value in values_of(self.statements[position - self.begin])
+                for cell in values_in(value)
                 if isinstance(cell, Cell) and cell.memory.space == "private"
-                for k in range(cell.width)
             )
-        found: dict[Memory, dict[int, DotSum]] = {}
-        for position, s in enumerate(self.statements, self.begin):
-            if (made := sum_of_dot(s)) is None:
-                continue
-            (cell, x, w), index = made, int(made[0].index)
-            read = lets.get(w.name)
-            if cells[cell.memory, index] == 2 and isinstance(read, Cell) and is_readable(read):
-                found.setdefault(cell.memory, {})[index] = DotSum(position, x, read)
-        return found
+            for position in among
+        )
 
 
 def values_of(s: Statement) -> tuple[Value, ...]:
@@ -113,13 +121,21 @@ def in_vectors(block: Block, widths: Mapping[Memory, int]) -> Block:
     statements = [with_blocks(s, lambda b: in_vectors(b, widths)) for s in block]
     changed: dict[int, Statement | None] = {}
     for line in straight_lines(statements):
-        for memory, sums in line.sums().items():
+        for memory, sums in line.sums.items():
             width = widths.get(memory, 0)
             for first in sums if width else ():
                 if first % width == 0:
-                    changed |= dict(of_vector(memory, first, width, sums))
+                    for group in together(sums, first, width):
+                        changed |= of_vector(line, memory, first, group)
     kept = (changed.get(k, s) for k, s in enumerate(statements))
     return Block(tuple(s for s in kept if s is not None)) if changed else Block((*statements,))
+
+
+def together(sums: Mapping[int, list[DotSum]], first: int, width: int) -> Iterator[list[DotSum]]:
+    """The first sums of the registers of a vector, then the second ones, and so on."""
+    each = [sums.get(first + k, []) for k in range(width)]
+    if len({len(found) for found in each}) == 1:
+        yield from map(list, zip(*each, strict=True))
 
 
 def straight_lines(statements: list[Statement]) -> Iterator[StraightLine]:
@@ -136,22 +152,33 @@ def straight_lines(statements: list[Statement]) -> Iterator[StraightLine]:
 
 
 def of_vector(
-    memory: Memory, first: int, width: int, sums: Mapping[int, DotSum]
-) -> Iterator[tuple[int, Statement | None]]:
+    line: StraightLine, memory: Memory, first: int, group: Sequence[DotSum]
+) -> dict[int, Statement | None]:
     """What takes the places of the sums of a vector: one for the last, None for the others."""
-    found = [sums.get(first + k) for k in range(width)]
-    together = [one for one in found if one is not None]
-    if len(together) < width:
-        return
-    start = together[0]
-    for k, one in enumerate(together):
-        if (one.x, one.w) != (start.x, after(start.w, k * LANES_OF_A_DOT)):
-            return
+    width, positions = len(group), [one.position for one in group]
+    last = max(positions)
+    if line.accesses(memory, first, width, range(min(positions), last + 1)) != width:
+        return {}
+    dots = dots_of(line, [(one.x, one.w) for one in group])
+    dots = dots or dots_of(line, [(one.w, one.x) for one in group])
+    if dots is None:
+        return {}
     cell = Cell(memory, nat(first), width)
-    dots = Dot((start.x, replace(start.w, width=width * LANES_OF_A_DOT)))
-    last = max(one.position for one in together)
-    yield from ((one.position, None) for one in together if one.position != last)
-    yield last, Store(cell, Operate("+", (cell, dots), I32, width))
+    made = Store(cell, Operate("+", (cell, dots), I32, width))
+    return {**dict.fromkeys(positions), last: made}
+
+
+def dots_of(line: StraightLine, pairs: Sequence[tuple[Name, Name]]) -> Dot | None:
+    """The dot products of one vector with adjacent ones, given by variables; None of others."""
+    x, start = pairs[0][0], line.loaded.get(pairs[0][1].name)
+    for k, (other, w) in enumerate(pairs):
+        if (
+            start is None
+            or other != x
+            or line.loaded.get(w.name) != after(start, LANES_OF_A_DOT * k)
+        ):
+            return None
+    return None if start is None else Dot((x, replace(start, width=start.width * len(pairs))))
 
 
 def after(cell: Cell, elements: int) -> Cell:

@@ -144,6 +144,8 @@ def _of_block(block: Block, scope: KernelPoint) -> Iterator[str]:
             case Let(name, value):
                 if name in scope.variables or name in scope.indices or name in memories:
                     yield f"{name} is declared twice"
+                if value.width not in WIDTHS:
+                    yield f"{name} has {value.width} lanes"
                 scope.variables[name] = Name(name, value.type, value.width)
                 low, high = scope.ends[name] = ends(value, scope.ends)
                 if low is not None and high is not None:
@@ -297,7 +299,7 @@ def _of_dot(value: Dot) -> Iterator[str]:
     """What is wrong with the vectors of a dot product."""
     left, right = value.parts
     floats = left.type == right.type == F32
-    several = not floats and right.width in DOTTED and isinstance(right, Cell)
+    several = not floats and isinstance(right, Cell) and right.width % left.width == 0
     if not (left.width == right.width or several) or not (
         floats or {left.type, right.type} <= {I8, U8}
     ):

@@ -31,11 +31,15 @@ PLATFORMS: Mapping[str, int] = MappingProxyType(
 CPUINFO = Path("/proc/cpuinfo")
 LIMIT = 60.0
 """Seconds after which a trial counts as failed."""
-TRIAL = """
-__kernel void trial(__global const uchar* x, __global const char* w, __global int* sums) {
-  vstore16(dots_u8_i8_16(vload16(0, sums), vload4(0, x), vload16(0, (const __global uint*)w)),
-           0, sums);
-}"""
+WIDTHS = 4, 8, 16
+"""The numbers of lanes for which there is an instruction."""
+STEP = """
+  vstore{n}(dots_u8_i8_{n}(vload{n}(0, sums), vload4(0, x), vload{n}(0, (const __global uint*)w)),
+            0, sums);"""
+TRIAL = f"""
+__kernel void trial(__global const uchar* x, __global const char* w, __global int* sums) {{
+{"".join(STEP.format(n=n) for n in WIDTHS)}
+}}"""
 
 
 @cache
@@ -60,7 +64,7 @@ def way_for(device: Device) -> int:
     command = [sys.executable, "-m", "liftpy.opencl.byte_dots", device.platform, str(way)]
     try:
         done = subprocess.run(command, check=False, capture_output=True, timeout=LIMIT)
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, OSError):
         return 0
     return way if done.returncode == 0 else 0
 
@@ -69,9 +73,8 @@ def trial(platform: str, way: str) -> int:
     """Build and run a kernel that calls the instruction; 0 if the result is right."""
     from liftpy.opencl.driver import cl  # noqa: PLC0415  the parent needs no driver here
 
-    handle = next(
-        d for p in cl.get_platforms() if p.name.strip() == platform for d in p.get_devices()
-    )
+    named = (p for p in cl.get_platforms() if p.name.strip() == platform)
+    handle = next(device for p in named for device in p.get_devices(cl.device_type.CPU))
     random = np.random.default_rng(0)
     x, w = random.integers(0, 256, 4, np.uint8), random.integers(-128, 128, (16, 4), np.int8)
     sums = random.integers(-1000, 1000, 16, np.int32)
@@ -82,9 +85,11 @@ def trial(platform: str, way: str) -> int:
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     buffers = [cl.Buffer(context, flags, hostbuf=array) for array in (x, w, sums)]
     cl.Kernel(program, "trial")(queue, (1,), (1,), *buffers)
-    got = np.empty_like(sums)
+    got, wanted = np.empty_like(sums), sums.copy()
     cl.enqueue_copy(queue, got, buffers[2]).wait()
-    return int(not np.array_equal(got, sums + w.astype(np.int32) @ x.astype(np.int32)))
+    for n in WIDTHS:
+        wanted[:n] += w[:n].astype(np.int32) @ x.astype(np.int32)
+    return int(not np.array_equal(got, wanted))
 
 
 if __name__ == "__main__":

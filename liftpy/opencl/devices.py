@@ -192,7 +192,7 @@ def extensions_of(handle: cl.Device) -> set[str]:
 
 def processor_extensions(platform: str, handle: cl.Device) -> set[str]:
     """The instructions of this machine's processor for which liftpy knows a way to call them."""
-    if not handle.type & cl.device_type.CPU or not any(p in platform for p in byte_dots.PLATFORMS):
+    if not handle.type & cl.device_type.CPU or platform.strip() not in byte_dots.PLATFORMS:
         return set()
     return {VNNI} & byte_dots.of_processor()
 

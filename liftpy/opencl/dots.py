@@ -47,7 +47,7 @@ int{n} vpdpbusd_{n}(int{n}, bytes_{n}, bytes_{n}) __asm__("llvm.x86.avx512.vpdpb
 OF_LANES = """\
 inline int{n} dots_{t}_{u}_{n}(int{n} sum, {x} x, uint{n} w) {{
 {instruction}#if defined({feature})
-  return sum + (int{n})({dots});
+  return as_int{n}(as_uint{n}(sum) + as_uint{n}((int{n})({dots})));
 #else
   const uint{n} products = {products};
   return as_int{n}(as_uint{n}(sum) + products);

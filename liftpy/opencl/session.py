@@ -78,15 +78,17 @@ def options_of(module: Module, device: Device, options: tuple[str, ...]) -> tupl
 
     A device of OpenCL 3 may report OpenCL C 1.2, and one of OpenCL 2 reports OpenCL C 2.
     """
-    if BYTE_DOTS in module.source and VNNI in device.extensions and (way := way_for(device)):
-        return (*options, f"-D{BYTE_DOTS}={way}")
     version = 2 if device.opencl_c.startswith("OpenCL C 2.") else 3
+    way = way_for(device) if BYTE_DOTS in module.source and VNNI in device.extensions else 0
     fitting = (
         found.options
         for found in extension_options(module, options)
-        if found.extension in device.extensions and found.version <= version
+        if found.extension in device.extensions
+        and found.version <= version
+        and not (way and found.extension in INTEGER_DOTS)
     )
-    return next(fitting, options)
+    chosen = next(fitting, options)
+    return (*chosen, f"-D{BYTE_DOTS}={way}") if way else chosen
 
 
 def with_standard(options: tuple[str, ...], standard: str) -> tuple[str, ...]:

@@ -279,15 +279,16 @@ class Reader:
         for s in block:
             made = sum_of_dot(s)
             width = self.vectors.get(made[0].memory, 0) if made else 0
-            load = lets.get(made[2].name) if made and width else None
-            if load is None or not isinstance(load.value, Cell):
-                continue
-            index = load.value.index
-            if any(
-                index.parted(counter)[1] == var(counter, 0, trips - 1) * LANES_OF_A_DOT
-                for counter, trips in within.items()
-            ):
-                found |= {id(s): width, id(load): width}
+            for factor in made[1:] if made and width else ():
+                load = lets.get(factor.name)
+                if load is None or not isinstance(load.value, Cell):
+                    continue
+                index = load.value.index
+                if any(
+                    index.parted(counter)[1] == var(counter, 0, trips - 1) * LANES_OF_A_DOT
+                    for counter, trips in within.items()
+                ):
+                    found |= {id(s): width, id(load): width}
         return found
 
     def operations(self, value: Value, times: int | Fraction, lanes: int = 1) -> None:

@@ -93,6 +93,21 @@ def test_lanes_are_exact(runtime, types):
                     np.testing.assert_array_equal(loaded.run({"a": a}, poison=True), wanted)
 
 
+@pytest.mark.parametrize("text", ["i32(v) * i32(w)", "i32(w) * i32(v)"])
+@pytest.mark.parametrize("length", [4, 8])
+def test_lanes_are_those_of_either_factor(runtime, text, length):
+    """Also of a sum of one dot product, which has no loop."""
+    program = parse(f"""
+        def p(a: [6][{length}]u8, const b: [32][{length}]i8) = a |> map(x => b |> map(y =>
+          zip(x, y) |> map((v, w) => {text}) |> reduce(add, 7)))""")
+    settings = {**LANES, "kappa": 16, "sigma": 3, "v": 8}
+    a, b = drawn("u8", 6, length), drawn("i8", 32, length)
+    with closing(lp.compile(program, settings, device=runtime)) as kernel:
+        assert kernel.module.source.count("dots_u8_i8_8(") == 1 + 3 * 16 // 8
+        wanted = a.astype(np.int64) @ b.astype(np.int64).T + 7
+        np.testing.assert_array_equal(kernel(a, b), wanted)
+
+
 def test_drawn_lanes_are_right(runtime):
     """Of a padded convolution, with blocks that divide its lengths or overlap."""
     arrays, wanted = images()

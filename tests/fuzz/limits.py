@@ -30,6 +30,8 @@ from tests.fuzz.shaped import SHAPES, kind_of
 SIDES = (2, 3, 7, 12, 17, 31, 48, 60, 63, 64, 65, 96, 100, 127, 128)
 EACH = 100
 """The most candidates of a program."""
+PATIENCE = 50
+"""The most successive programs without a candidate."""
 
 
 def exceeded(module: Module, device: Device) -> Iterator[str]:
@@ -61,6 +63,18 @@ def drawn(seed: int, device: Device, families: list[str]) -> Iterator[Candidate]
     yield from space.sample(min(EACH, space.count()), seed)
 
 
+def candidates(start: int, device: Device, families: list[str]) -> Iterator[tuple[int, Candidate]]:
+    """The candidates of programs from a seed on, with their seeds, up to `PATIENCE` without any."""
+    without = 0
+    for seed in itertools.count(start):
+        found = [*drawn(seed, device, families)]
+        without = 0 if found else without + 1
+        if without == PATIENCE:
+            print(f"no form by {', '.join(families)} in {PATIENCE} programs from seed {start} on")
+            return
+        yield from ((seed, candidate) for candidate in found)
+
+
 def main() -> int:
     """Compiles candidates for each device; 1 if one exceeds a limit."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
@@ -72,12 +86,9 @@ def main() -> int:
     faults = 0
     for name in given.profiles:
         device = find_device(f"profile:{name}")
-        seeds = itertools.count(given.start)
-        candidates = (
-            (seed, candidate) for seed in seeds for candidate in drawn(seed, device, given.families)
-        )
         families, largest, last = Counter[str](), 0, given.start
-        for seed, candidate in itertools.islice(candidates, given.draws):
+        found = candidates(given.start, device, given.families)
+        for seed, candidate in itertools.islice(found, given.draws):
             module = compile_candidate(candidate.skeleton, candidate.assignment)
             families[candidate.skeleton.family] += 1
             largest = max(largest, *(math.prod(x.local_size or ()) for x in module.launches))

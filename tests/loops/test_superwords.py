@@ -10,7 +10,7 @@ from liftpy.ir.nat import nat, var
 from liftpy.ir.types import F32, I8, I32, U8
 from liftpy.loops.superwords import with_superwords
 from liftpy.loops.tree import Barrier, Block, For, Let, Statement, Store
-from liftpy.loops.values import Cell, Dot, Name, Operate, Value
+from liftpy.loops.values import Cell, Const, Dot, Name, Operate, Value
 from liftpy.views.terms import Memory
 
 X, W = Memory("x", "global", U8, 64), Memory("w", "global", I8, 512)
@@ -79,12 +79,12 @@ def test_each_vector_of_registers_has_a_sum() -> None:
 
 REFUSED: dict[str, tuple[Statement, ...]] = {
     "a register that another statement reads": (
-        *SUMS[:4],
-        Store(Cell(OUT, nat(40)), register(1)),
-        *SUMS[4:],
+        *SUMS[:6],
+        Store(register(5), register(1)),
+        *SUMS[6:],
     ),
-    "a register that a later sum reads": (*SUMS, Store(register(7), register(1))),
-    "a register that is stored twice": (*SUMS, SUMS[1]),
+    "a register that is stored in between": (*SUMS[:6], Store(register(1), register(5)), *SUMS[6:]),
+    "a register with one sum more": (*SUMS, SUMS[1]),
     "a barrier between them": (*SUMS[:4], Barrier(), *SUMS[4:]),
     "factors that are not adjacent": tuple(s for k in range(LANES) for s in words(k, stride=8)),
     "factors that are not at whole words": tuple(
@@ -105,6 +105,56 @@ def test_other_sums_stay(name: str) -> None:
     other = Let("v1", Cell(X, STEP * 4 + 32, 4))
     body = (LOAD, other, *REFUSED[name])
     assert after(*body) == body
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_either_factor_may_be_that_of_the_row(order: int) -> None:
+    """The factor that all lanes share comes first in the vector of sums."""
+    body = [
+        replace(s, value=Operate("+", (s.cell, Dot(factors)), I32))
+        for s in SUMS
+        if isinstance(s, Store)
+        for w in [Name(f"w{int(s.cell.index)}", I8, 4)]
+        for factors in [(ROW, w) if order == 1 else (w, ROW)]
+    ]
+    assert stores(after(LOAD, *SUMS[::2], *body)) == [vector(0)]
+
+
+def test_several_sums_of_a_register_are_joined_one_by_one() -> None:
+    """Other stores of its registers may come before and after."""
+    zeros = [Store(register(k), Const(0, I32)) for k in range(LANES)]
+    again = [
+        replace(s, name=f"u{k}", value=Cell(W, STEP * 32 + 256 + 4 * k, 4))
+        if isinstance(s, Let)
+        else replace(s, value=Operate("+", (register(k), Dot((ROW, Name(f"u{k}", I8, 4)))), I32))
+        for k in range(LANES)
+        for s in words(k)
+    ]
+    made = stores(after(LOAD, *zeros, *SUMS, *again))
+    assert made == [*zeros, vector(0), vector(0, start=256)]
+
+
+def test_vectors_begin_at_multiples_of_their_lanes() -> None:
+    """Registers 2 to 5 are no vector of the accumulator."""
+    middle = [
+        replace(s, cell=register(k + 2), value=Operate("+", (register(k + 2), dot), I32))
+        if isinstance(s, Store)
+        else s
+        for k in range(LANES)
+        for s in words(k)
+        for dot in [Dot((ROW, Name(f"w{k}", I8, 4)))]
+    ]
+    assert after(LOAD, *middle) == (LOAD, *middle)
+
+
+@pytest.mark.parametrize("widths", [(2, 2), (4, 2)])
+def test_registers_of_other_vectors_stay(widths: tuple[int, int]) -> None:
+    """Vectors of fewer than four lanes, and of several widths, which are printed as scalars."""
+    copies = tuple(
+        Store(Cell(OUT, nat(4 * k), width), register(4 * k, width))
+        for k, width in enumerate(widths)
+    )
+    assert after(LOAD, *SUMS, copies=copies) == (LOAD, *SUMS)
 
 
 def test_registers_without_vectors_stay() -> None:

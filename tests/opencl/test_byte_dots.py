@@ -16,6 +16,7 @@ from liftpy.opencl import byte_dots
 from liftpy.opencl.byte_dots import PLATFORMS, of_processor, way_for
 from liftpy.opencl.dots import BYTE_DOTS
 from liftpy.opencl.session import BUILD_OPTIONS, options_of
+from liftpy.opencl.subgroups import HAS_SUBGROUPS
 from liftpy.pipeline import compile_program
 
 PROGRAM = parse("""
@@ -52,6 +53,13 @@ def test_a_driver_that_has_the_instruction_is_told_how_to_call_it(runtime: Devic
         pytest.skip("this processor has no AVX512-VNNI")
     told = (*BUILD_OPTIONS, f"-D{BYTE_DOTS}={PLATFORMS[runtime.platform]}")
     assert options_of(module, runtime, BUILD_OPTIONS) == told
+    subgroups = replace(module, source=f"#if defined({HAS_SUBGROUPS})\n#endif\n{module.source}")
+    device = replace(runtime, extensions=(VNNI, "cl_intel_subgroups"))
+    assert options_of(subgroups, device, BUILD_OPTIONS) == (
+        *BUILD_OPTIONS,
+        f"-D{HAS_SUBGROUPS}",
+        f"-D{BYTE_DOTS}={PLATFORMS[runtime.platform]}",
+    )
     other = replace(module, source="kernel void f() {}")
     assert options_of(other, runtime, BUILD_OPTIONS) == BUILD_OPTIONS
 
