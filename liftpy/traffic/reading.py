@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from liftpy.ir.nat import Nat, Quotient, Remainder, Var, var
 from liftpy.ir.operators import OPERATORS
 from liftpy.ir.polynomial import Atom
-from liftpy.ir.types import F32, size_bytes
+from liftpy.ir.types import F32, I8, U8, size_bytes
 from liftpy.loops.lower import LoopKernel
 from liftpy.loops.superwords import sum_of_dot, vectors_of
 from liftpy.loops.tree import (
@@ -137,12 +137,17 @@ def work_of(code: LoopKernel, units: int) -> Work:
         for d in range(3):
             group = (replace(a, stride=a.stride * code.local_size[d]) for a in names[f"wid{d}"])
             names[f"gid{d}"] = (*group, *names[f"lid{d}"])
-    reader = Reader(dims[-1][0], code.regular, code.ranges, vectors=vectors_of(code.block))
+    vectors = vectors_of(code.block)
+    reader = Reader(dims[-1][0], code.regular, code.ranges, vectors=vectors, processor=True)
     body = reader.block(code.block, names, [(name, trips[name]) for name, _ in dims])
     for name, _ in reversed(dims):
         body = (Loop(name, trips[name], body),) if trips[name] > 1 else body
     private = max(4, int(code.kernel.demand.private))
     return Work(code.name, body, reader.counts, tuple(shares), trips[dims[-1][0]], private)
+
+
+BYTE_PRODUCTS = 24
+"""The operations of a dot product of bytes without an instruction: shifts, products, sums."""
 
 
 @dataclass
@@ -178,7 +183,8 @@ class Reader:
     `ids` has the number of values of each id, and `subgroup` is the size of subgroups. A loop whose
     counter is in `regular` stands for its iterations, one after the other
     (`liftpy.loops.regular`). A sum of dot products that these loops repeat for the registers of
-    `vectors` is one statement for a whole vector (`liftpy.loops.superwords`).
+    `vectors` is one statement for a whole vector (`liftpy.loops.superwords`). A `processor` has an
+    instruction for those of a u8 and an i8, and computes others by products; a GPU has one for all.
     """
 
     first: str
@@ -187,6 +193,7 @@ class Reader:
     subgroup: int = 1
     counts: Counts = field(default_factory=Counts)
     vectors: Mapping[Memory, int] = field(default_factory=dict[Memory, int])
+    processor: bool = False
     loops: tuple[For, ...] = ()
     branches: tuple[tuple[Condition, bool], ...] = ()
 
@@ -315,6 +322,9 @@ class Reader:
                 floats = isinstance(part, Dot) and part.type == F32
                 width = part.parts[0].width if floats else max(part.width, lanes)
                 slots = OPERATORS[part.op].cost if isinstance(part, Operate) else 1
+                if self.processor and isinstance(part, Dot) and not floats:
+                    types = {each.type for each in part.parts}
+                    slots = 1 if lanes > 1 and types == {U8, I8} else BYTE_PRODUCTS
                 known = self.counts.operations
                 known[width] = known.get(width, 0) + float(slots * times)
 

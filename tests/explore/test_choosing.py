@@ -183,5 +183,9 @@ def test_a_processor_with_dot_products_of_bytes_chooses_them():
     assert fast.assignment["family"] == "dots"
     assert fast.assignment["lanes"] == "inner"
     assert fast.best.milliseconds < slow.best.milliseconds / 2
+    alike = lp.parse(lp.show(PRODUCTS).replace("u8", "i8"))  # for these there is no instruction
+    other = lp.choose(alike, having)
+    assert other.assignment["family"] != "dots"
+    assert other.best.milliseconds == lp.choose(alike, without).best.milliseconds
     others = {model.alike for model in fast.others} | fast.unlikely.keys()
     assert "direct" in others
