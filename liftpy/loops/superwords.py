@@ -1,13 +1,14 @@
 """Superword-level parallelism: sums of dot products in adjacent registers become a sum of vectors.
 
     acc[0] = acc[0] + dot(x, w[i; 4])
-    acc[1] = acc[1] + dot(x, w[i + 4; 4])   ->   acc[0; 2] = acc[0; 2] + dot(x, w[i; 8])
+    ...                                      ->   acc[0; 4] = acc[0; 4] + dot(x, w[i; 16])
+    acc[3] = acc[3] + dot(x, w[i + 12; 4])
 
-Some processors have an instruction for this (`liftpy.opencl.dots`). The registers must be those of
-a vector that another statement accesses. This keeps the meaning: from the first of these statements
-to the last one, there are only declarations and stores in registers, and nothing else accesses
-these registers, so the sums may be computed in the place of the last one. Nothing in between writes
-the memory of `w`. It may be either factor.
+Some processors have an instruction for this (`liftpy.opencl.dots`). The registers must form a
+vector that another statement accesses as a whole. The sum of vectors replaces the last of the sums
+of scalars. This keeps the meaning: only declarations and stores in registers lie between the first
+sum and the last one, and none of them accesses these registers or writes the memory of `w`. `w` may
+be the left or the right factor.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def with_superwords(block: Block) -> Block:
 
 
 def vectors_of(block: Block) -> dict[Memory, int]:
-    """The private memories whose registers are vectors of one width, and enough lanes for sums."""
+    """The width of the vectors in each private memory, if it is the same and enough for sums."""
     widths: dict[Memory, set[int]] = {}
     for s in statements_in(block):
         for value in (part for v in values_of(s) for part in values_in(v)):
@@ -132,7 +133,7 @@ def in_vectors(block: Block, widths: Mapping[Memory, int]) -> Block:
 
 
 def together(sums: Mapping[int, list[DotSum]], first: int, width: int) -> Iterator[list[DotSum]]:
-    """The first sums of the registers of a vector, then the second ones, and so on."""
+    """The first sum of each register of a vector, then the second; none if the counts differ."""
     each = [sums.get(first + k, []) for k in range(width)]
     if len({len(found) for found in each}) == 1:
         yield from map(list, zip(*each, strict=True))
@@ -169,7 +170,7 @@ def of_vector(
 
 
 def dots_of(line: StraightLine, pairs: Sequence[tuple[Name, Name]]) -> Dot | None:
-    """The dot products of one vector with adjacent ones, given by variables; None of others."""
+    """The dot products of one vector with adjacent ones; None if the vectors are no such ones."""
     x, start = pairs[0][0], line.loaded.get(pairs[0][1].name)
     for k, (other, w) in enumerate(pairs):
         if (

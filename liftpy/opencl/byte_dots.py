@@ -2,9 +2,9 @@
 
 No OpenCL function stands for the instruction. Intel's runtime calls LLVM's intrinsic if its name is
 the label of a declared function. PoCL accepts the instruction as inline assembly. Neither is
-documented, and a driver may end the process at what it does not know. So the first program that has
-such code builds and runs a small kernel in a process of its own (`trial`); if the result is not
-right, the code uses products of integers.
+documented, and a driver may end the process at what it does not know. So before the first program
+with such code is built, a child process builds and runs a small kernel (`trial`). If that fails,
+the program uses OpenCL's `dot`, or products in i32 (`liftpy.opencl.dots`).
 """
 
 from __future__ import annotations

@@ -70,7 +70,8 @@ def candidates(start: int, device: Device, families: list[str]) -> Iterator[tupl
         found = [*drawn(seed, device, families)]
         without = 0 if found else without + 1
         if without == PATIENCE:
-            print(f"no form by {', '.join(families)} in {PATIENCE} programs from seed {start} on")
+            seeds = f"{seed - PATIENCE + 1} to {seed}"
+            print(f"{', '.join(families)}: no candidates of {PATIENCE} programs, seeds {seeds}")
             return
         yield from ((seed, candidate) for candidate in found)
 

@@ -47,7 +47,7 @@ def is_bins(expr: Expr) -> bool:
 
 
 def is_sequence(expr: Expr) -> bool:
-    """Whether work-items must share the result: a scan, or an iteration of a function of arrays."""
+    """Whether work-items must share the result: of a scan, bins, or an iteration of arrays."""
     iterates = isinstance(expr, FunCall) and isinstance(expr.fun, Iterate)
     return is_scan_or_bins(expr) or (iterates and any(True for _ in expr.type.lengths()))
 
@@ -104,10 +104,10 @@ def first_sequence(expr: Expr, path: Path = ()) -> Path | None:
 
 
 def read_first(expr: Expr, path: Path) -> Path:
-    """The path of a value that a kernel for the part at a path reads, and that has no kernel yet.
+    """The path of what must become a kernel before the part at a path can.
 
-    A kernel is executed before the expression around it, so the values of the lets there that it
-    reads must be stored before it. The path itself if they are.
+    A kernel runs before the expression around it, so the values of the lets there that it reads
+    must be stored first. The path itself if all of them are.
     """
     part = at(expr, path)
     for depth in reversed(range(len(path))):
