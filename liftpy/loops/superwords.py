@@ -170,7 +170,7 @@ def of_vector(
 
 
 def dots_of(line: StraightLine, pairs: Sequence[tuple[Name, Name]]) -> Dot | None:
-    """The dot products of one vector with adjacent ones; None if the vectors are no such ones."""
+    """The dot products of one vector with adjacent ones; None if the vectors differ from that."""
     x, start = pairs[0][0], line.loaded.get(pairs[0][1].name)
     for k, (other, w) in enumerate(pairs):
         if (

@@ -56,7 +56,7 @@ def of_processor() -> frozenset[str]:
 def way_for(device: Device) -> int:
     """The value of `BYTE_DOTS` with which a trial on a device is right; 0 if none is.
 
-    It takes about a second, once in a process.
+    It takes about a second, once for each device in a process.
     """
     way = PLATFORMS.get(device.platform, 0)
     if not way:
