@@ -336,7 +336,8 @@ class Cutter:
         if not isinstance(expr.fun, Lambda):
             message = "no let"
             raise InternalError(message)
-        bound = [self.cut(a) for a in expr.args]
+        pairs = zip(expr.fun.params, expr.args, strict=True)
+        bound = [self.with_lengths(self.cut(a), p.type) for p, a in pairs]
         named = [self.named(p.name, b) for p, b in zip(expr.fun.params, bound, strict=True)]
         values = dict(zip(expr.fun.params, named, strict=True))
         self.lets |= {p: v for p, v in values.items() if isinstance(v, Param)}
@@ -350,6 +351,21 @@ class Cutter:
         inner = substitute_lambda(Lambda(tuple(kept), expr.fun.body), others)
         body = rest(inner.body)
         return call(Lambda(inner.params, body), *kept.values()) if kept else body
+
+    def with_lengths(self, expr: Expr, t: Type) -> Expr:
+        """A stored value with its lengths as they are in a type; all else stays as it is.
+
+        The lengths are the same for all sizes that the space admits.
+        """
+        made = {p for p, _ in self.cuts} - self.loops.keys()
+        if not isinstance(expr, Param) or expr.type == t or expr not in made:
+            return expr
+        out = Param(expr.name, t)
+        by: dict[Param, Expr] = {expr: out}
+        self.cuts = [(out if p == expr else p, substitute(v, by)) for p, v in self.cuts]
+        self.known = {v: out if p == expr else p for v, p in self.known.items()}
+        self.lets = {p: out if v == expr else v for p, v in self.lets.items()}
+        return out
 
     def host_loop(self, fun: MapHost, xs: Expr) -> Expr:
         """A `mapHost` whose function is over buffers; their kernels are in its loop.

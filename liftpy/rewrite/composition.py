@@ -281,8 +281,8 @@ class Composition:
                 lowered[depth] = call(ToGlobal(), lowered[depth])
         body = lowered[-1]
         for stage, value in zip(self.partition.stages[-2::-1], lowered[-2::-1], strict=True):
-            if stage.param is not None:
-                body = call(Lambda((stage.param,), body), value)
+            if stage.param is not None:  # its lengths stay as they are in the stages that read it
+                body = FunCall(Lambda((stage.param,), body), (value,))
         of = self.partition.program
         program = LoweredProgram(of.name, Lambda(of.params, body), of.constants)
         return Lowered(program, Derivation(of.body.body, tuple(steps), body))
@@ -311,8 +311,8 @@ class StagedSkeleton(Skeleton):
     def stored(self) -> tuple[Param, ...]:
         """The variables of the stages' values in its program, except that of the result.
 
-        Their types are those of the values. Lengths in them may be written differently than in the
-        stages.
+        Their types are those that the stages have alone. A value's own lengths may be written with
+        sizes of its stage.
         """
         first = itertools.islice(lets(self.program.body.body), len(self.stages) - 1)
         return tuple(map(parameter, first))

@@ -12,6 +12,7 @@ from liftpy.explore.measure.outcome import WrongResult
 from liftpy.explore.one_candidate import candidate_of
 from liftpy.explore.space.space import Space
 from liftpy.ir.program import Program
+from liftpy.kernels.chain import chain_of_skeleton
 from liftpy.language.text.program import parse
 from liftpy.loops.bounds import bounds
 from liftpy.loops.writers import shared_stores
@@ -96,6 +97,25 @@ def test_passes_continue_what_other_passes_have_stored(runtime: Device) -> None:
     with Session(runtime) as session, session.load(module) as loaded:
         loaded.set_constants({name: arrays.pop(name) for name in ("w", "b")})
         got = loaded.run(arrays, poison=True)
+    assert not isinstance(judge.judge(got), WrongResult)
+
+
+def test_a_stage_of_tiles_of_any_side_is_read_with_the_lengths_of_the_program(
+    runtime: Device,
+) -> None:
+    """The passes of a fold are counted before the side of a tile in local memory is known."""
+    program = parse("""
+        def p(xss: [5][5]f32) =
+          let least = (xss |> slide2d(2, 1) |> map(map(w => w |> join |> reduce(minimum, 100)))) in
+            least |> map(reduce((a, x) => a * 0.5 - x, 1))""")
+    arrays = inputs(program)
+    judge = Judge(program, arrays, expected(program, arrays, tolerance=1e-5))
+    settings = {"least": "stored", "least.family": "local", "result.family": FAMILY}
+    candidate = candidate_of(program, runtime, settings | {"result.inside": "0"})
+    assert "theta" in candidate.label
+    made = compile_program(candidate.skeleton.at(candidate.point))
+    assert len(chain_of_skeleton(candidate.skeleton.program).run) == len(made.chain.run)
+    (got,) = results(runtime, [made.module], [*arrays.values()])
     assert not isinstance(judge.judge(got), WrongResult)
 
 
