@@ -17,6 +17,7 @@ from liftpy.rewrite.strategies.cooperative import TileSizes
 from liftpy.rewrite.strategies.families import cooperative
 from liftpy.rewrite.strategies.families.cooperative import Cooperative
 from liftpy.rewrite.strategies.families.form import Choices, Family
+from liftpy.rewrite.strategies.families.widening import with_widening
 from liftpy.rewrite.strategy import Failure
 
 MOST_ITEMS = 256
@@ -78,7 +79,7 @@ def match(program: Program) -> Broadcast | str:
 BROADCAST = Family(
     "broadcast",
     "reductions of pairs: subgroups hold rows in registers, which work-items read by broadcasts",
-    match,
+    with_widening(match),
     for_groups=True,
     instructions=SUBGROUPS,
     vectors=True,

@@ -33,6 +33,7 @@ from liftpy.rewrite.strategies.families.common import (
 )
 from liftpy.rewrite.strategies.families.direct import EXCHANGED, FLAT, INWARD, SHARED
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.families.widening import with_widening
 from liftpy.rewrite.strategies.lower import clean
 from liftpy.rewrite.strategies.parts import in_parts, parts_of
 from liftpy.rewrite.strategies.shapes import (
@@ -264,7 +265,7 @@ def tiles_in(body: Expr, words: Choices, steps: Strategy) -> Tiles | str:
 COOPERATIVE = Family(
     "cooperative",
     "reductions of pairs: in every step a work-group copies tiles of both arrays to local memory",
-    match,
+    with_widening(match),
     for_groups=True,
     vectors=True,
 )

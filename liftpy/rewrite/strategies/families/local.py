@@ -9,6 +9,7 @@ from liftpy.ir.program import Program
 from liftpy.rewrite.skeleton import Parameter
 from liftpy.rewrite.strategies.families.common import slides, window_and_length
 from liftpy.rewrite.strategies.families.form import Choices, Family, product
+from liftpy.rewrite.strategies.families.widening import with_widening
 from liftpy.rewrite.strategies.shapes import is_one_kernel, nests
 from liftpy.rewrite.strategies.tile import windows_in_local
 from liftpy.rewrite.strategy import Strategy
@@ -50,4 +51,8 @@ def match(program: Program) -> Local | str:
     return Local(sizes[0], lengths[0])
 
 
-LOCAL = Family("local", "windows tile by tile: a work-group copies its tile to local memory", match)
+LOCAL = Family(
+    "local",
+    "windows tile by tile: a work-group copies its tile to local memory",
+    with_widening(match),
+)
