@@ -1,16 +1,17 @@
-"""A matrix times a vector, with weights in f32 and its storage types, timed alternately.
+"""A matrix times a vector, with weights in f32 and in narrower formats, timed alternately.
 
     python benchmarks/storage.py [--rows 4096] [--columns 4096] [--samples 40] [--rounds 15]
                                  [--types bf16,flyte16] [--packed]
 
 The weights are an input of the type, or, with `--packed`, a constant of f32 that is packed in the
-type in the prepare phase, in the layout that the candidate chooses. For each type there is a
-campaign with the default search. Its fastest candidate is timed alternately with those of the other
-types. `f32 / it` is the speedup compared with weights in f32. `GB/s` is the bandwidth of reading
-the weights, which are most of the data. `of a copy` is its ratio to the bandwidth (reads plus
-writes) of copying an array of the size of the f32 weights, in the same rounds. `error` is the
-largest difference from the product in float64 with the weights before they were stored, relative to
-the largest result. Times are medians of device events.
+type in the prepare phase, in the layout that the candidate chooses; then a type may be a quantised
+format such as `q8`, 8-bit integers with a scale for each row. For each type there is a campaign
+with the default search. Its fastest candidate is timed alternately with those of the other types.
+`f32 / it` is the speedup compared with weights in f32. `GB/s` is the bandwidth of reading the
+weights, which are most of the data. `of a copy` is its ratio to the bandwidth (reads plus writes)
+of copying an array of the size of the f32 weights, in the same rounds. `error` is the largest
+difference from the product in float64 with the weights before they were stored, relative to the
+largest result. Times are medians of device events.
 """
 
 from __future__ import annotations
@@ -25,23 +26,25 @@ from prefetch import events
 from turns import timed_alternately
 
 import liftpy as lp
-from liftpy.ir.types import F32, SCALAR_BYTES, SCALARS, STORAGE, ScalarType
+from liftpy.ir.formats import GROUP, Format, Quantised
+from liftpy.ir.types import F32, I8, SCALAR_BYTES, STORAGE, ScalarType
 from liftpy.opencl.devices import find_device
 from liftpy.opencl.loaded import Loaded
 from liftpy.opencl.session import Session
 from liftpy.pipeline import compile_candidate
+from liftpy.semantics.storage import types_of
 
 TYPES = (F32, *(t for t, base in STORAGE.items() if base == F32))
 COPY = "copy"
 
 
-def layer(t: ScalarType, rows: int, columns: int) -> lp.Program:
-    """The product of a constant matrix of weights, which may be packed in a type, with a vector."""
+def layer(t: Format, rows: int, columns: int) -> lp.Program:
+    """The product of a constant matrix of weights, which may be packed, with a vector."""
     program = lp.parse(f"""
         def layer_{t}(const w: [{rows}][{columns}]f32, x: [{columns}]f32) =
           w |> map(row => zip(row, x) |> map((v, y) => v * y) |> reduce(add, 0))
     """)
-    return program if t == F32 else lp.with_storage(program, {"w": t})
+    return program if t == F32 else lp.with_storage(program, {"w": str(t)})
 
 
 def product(t: ScalarType, rows: int, columns: int) -> lp.Program:
@@ -51,6 +54,19 @@ def product(t: ScalarType, rows: int, columns: int) -> lp.Program:
         def product_{t}(w: [{rows}][{columns}]{t}, x: [{columns}]f32) =
           w |> map(row => zip(row, x) |> map((v, y) => {weight} * y) |> reduce(add, 0))
     """)
+
+
+def as_input(weights: np.ndarray, t: Format) -> np.ndarray:
+    """The weights as an argument of `product`."""
+    return weights if t == F32 or isinstance(t, Quantised) else lp.to_storage(weights, t)
+
+
+def bytes_of(weights: np.ndarray, t: Format) -> int:
+    """The bytes of the weights in a format, without the scales of rows."""
+    if isinstance(t, Quantised):
+        scales = weights.size // GROUP if t.shared == "group" else 0
+        return weights.size + scales * (4 if t.integer == I8 else 5)
+    return weights.size * SCALAR_BYTES[t.name]
 
 
 def copied(rows: int, columns: int) -> lp.Program:
@@ -82,7 +98,9 @@ def main() -> None:
     parser.add_argument("--types", default=",".join(map(str, TYPES[1:])))
     parser.add_argument("--packed", action="store_true")
     given = parser.parse_args()
-    types = (F32, *(SCALARS[name] for name in given.types.split(",")))
+    types = (F32, *types_of(given.types))
+    if not given.packed and any(isinstance(t, Quantised) for t in types):
+        parser.error("quantised formats need --packed")
     rng = np.random.default_rng(0)
     weights = rng.uniform(-1, 1, (given.rows, given.columns)).astype(np.float32)
     x = rng.uniform(-1, 1, given.columns).astype(np.float32)
@@ -92,11 +110,15 @@ def main() -> None:
     device = find_device(given.device)
     with tempfile.TemporaryDirectory() as folder, Session(device) as session:
         for t in types:
-            program = (layer if given.packed else product)(t, given.rows, given.columns)
+            program = (
+                layer(t, given.rows, given.columns)
+                if given.packed or isinstance(t, Quantised)
+                else product(t, given.rows, given.columns)
+            )
             loaded = fastest(program, session, Path(folder), given.samples)
-            stored = weights if t == F32 or given.packed else lp.to_storage(weights, t)
             loaded.set_constants({"w": weights} if given.packed else {})
-            result = loaded.run({"x": x} if given.packed else {"w": stored, "x": x})
+            arrays = {} if given.packed else {"w": as_input(weights, t)}
+            result = loaded.run({**arrays, "x": x})
             errors[str(t)] = float(np.abs(result - meant).max() / np.abs(meant).max())
             held[str(t)] = loaded
         copy = fastest(copied(given.rows, given.columns), session, Path(folder), given.samples)
@@ -110,7 +132,7 @@ def main() -> None:
     print("| type | ms | f32 / it | MiB of weights | GB/s | of a copy | error |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for t in types:
-        time, size = times[str(t)], weights.size * SCALAR_BYTES[t.name]
+        time, size = times[str(t)], bytes_of(weights, t)
         print(
             f"| {t} | {time / 1e6:.2f} | {times['f32'] / time:.2f} | {size / 2**20:.0f} | "
             f"{size / time:.1f} | {size / time / moved:.2f} | {errors[str(t)]:.1e} |"

@@ -8,9 +8,10 @@ from typing import Any
 
 from liftpy.errors import ArgumentRefused
 from liftpy.ir.expr import Expr, Param
+from liftpy.ir.formats import Format
 from liftpy.ir.function import Lambda
 from liftpy.ir.provided import Evaluation
-from liftpy.ir.types import ScalarType, Type
+from liftpy.ir.types import Type
 from liftpy.source.caller import refusal
 from liftpy.source.spans import Spans
 
@@ -27,15 +28,15 @@ class Program:
 
     `constants` names the parameters that do not change between runs, such as weights: what depends
     only on them is prepared once. `spans` has the places of the parts in the program's text; it
-    does not affect equality. `storage` has the types in which candidates may store a value, by its
-    name (`ir/storing.py`).
+    does not affect equality. `storage` has the formats in which candidates may store a value, by
+    its name (`ir/storing.py`).
     """
 
     name: str
     body: Lambda
     constants: frozenset[str] = frozenset()
     spans: Spans | None = field(default=None, compare=False, repr=False)
-    storage: tuple[tuple[str, tuple[ScalarType, ...]], ...] = ()
+    storage: tuple[tuple[str, tuple[Format, ...]], ...] = ()
 
     def noun(self) -> str:
         return f"the program {self.name}"

@@ -3,6 +3,9 @@
 A declaration `storage w: bf16` permits a change of meaning: a candidate may round the value `w` to
 the type where it stores it. The error has a bound, which depends on the type. Without declarations,
 every value is stored as it is computed.
+
+A parameter may also be stored in a quantised format, as 8-bit integers with scales that are
+computed from its numbers (`rewrite/quantised.py`).
 """
 
 from __future__ import annotations
@@ -13,12 +16,13 @@ from dataclasses import replace
 from liftpy.errors import TypeRefused, UnknownName
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Tuple
+from liftpy.ir.formats import GROUP, Format, Quantised
 from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
-from liftpy.ir.types import STORAGE, ArrayType, ScalarType, Type
+from liftpy.ir.types import F32, STORAGE, ArrayType, Type
 
-Storage = Mapping[str, Sequence[ScalarType]]
-"""The types in which a value may be stored, by its name."""
+Storage = Mapping[str, Sequence[Format]]
+"""The formats in which a value may be stored, by its name."""
 
 
 def storable(program: Program) -> dict[str, Type]:
@@ -60,8 +64,8 @@ def with_storage(program: Program, storage: Storage) -> Program:
     return replace(program, storage=kept)
 
 
-def check_types(program: Program, name: str, t: Type, types: Sequence[ScalarType]) -> None:
-    """Refuse types in which a value cannot be stored."""
+def check_types(program: Program, name: str, t: Type, types: Sequence[Format]) -> None:
+    """Refuse formats in which a value cannot be stored."""
     scalar = t
     while isinstance(scalar, ArrayType):
         scalar = scalar.element
@@ -73,9 +77,33 @@ def check_types(program: Program, name: str, t: Type, types: Sequence[ScalarType
             "  give the storage of another value"
         )
     for wanted in types:
-        if STORAGE.get(wanted) != scalar:
+        if isinstance(wanted, Quantised):
+            check_quantised(program, name, t, wanted)
+        elif STORAGE.get(wanted) != scalar:
             raise TypeRefused(
                 f"{name} of {program.name} cannot be stored as {wanted}\n"
                 f"  its elements are {scalar}, which {wanted} does not store\n"
                 f"  use one of {', '.join(fitting)}"
             )
+
+
+def check_quantised(program: Program, name: str, t: ArrayType, wanted: Quantised) -> None:
+    """Refuse a value that cannot be stored in a quantised format."""
+    scalar, length = t.element, t.length
+    while isinstance(scalar, ArrayType):
+        scalar, length = scalar.element, scalar.length
+    what = f"{name} of {program.name} cannot be stored as {wanted}"
+    if scalar != F32:
+        raise TypeRefused(
+            f"{what}\n  its elements are {scalar}\n  only arrays of f32 can be quantised"
+        )
+    if all(p.name != name for p in program.params):
+        raise TypeRefused(
+            f"{what}\n  its scales depend on all of its numbers, so these would be stored first\n"
+            "  quantise a parameter, or store this value in a storage type such as bf16"
+        )
+    if wanted.shared == "group" and (length.constant is None or length.constant % GROUP):
+        raise TypeRefused(
+            f"{what}\n  its rows have {length} numbers, which do not fill groups of {GROUP}\n"
+            f"  pad them to a multiple of {GROUP}, or use q8, which has a scale for each row"
+        )

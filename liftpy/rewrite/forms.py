@@ -9,9 +9,10 @@ from functools import lru_cache
 
 from liftpy.errors import ConstraintRefused
 from liftpy.ir.expr import Expr
+from liftpy.ir.formats import Format
 from liftpy.ir.program import Program
 from liftpy.ir.storing import storable
-from liftpy.ir.types import ScalarType, scalars
+from liftpy.ir.types import scalars
 from liftpy.ir.walk import at
 from liftpy.rewrite.bank import USUAL, Bank
 from liftpy.rewrite.by_tiles import each_value
@@ -165,7 +166,7 @@ def stored_forms(program: Program) -> tuple[Partition, ...]:
     return tuple(sorted(found, key=lambda made: len(made.stages)))
 
 
-def combinations(program: Program) -> Iterator[dict[str, ScalarType]]:
+def combinations(program: Program) -> Iterator[dict[str, Format]]:
     """The values that a form stores in another type, each with its type."""
     each = [[None, *types] for _, types in program.storage]
     count = 1
@@ -183,15 +184,15 @@ def combinations(program: Program) -> Iterator[dict[str, ScalarType]]:
             yield stored
 
 
-def storing(program: Program, stored: Mapping[str, ScalarType]) -> Iterator[Partition]:
+def storing(program: Program, stored: Mapping[str, Format]) -> Iterator[Partition]:
     """The partitions of a program that stores these values, in which they are stages."""
     form, variables = narrowed(program, stored)
     chosen = tuple((name, str(t)) for name, t in stored.items())
-    copies = {variables[name] for name in stored if name in program.constants}
+    copies = {v for name in stored if name in program.constants for v in variables[name]}
     for made in direct(form):
         words = dict(made.words)
         stages = {stage.name for stage in made.stages}
-        own = variables.values()
+        own = [v for several in variables.values() for v in several]
         if not stages.issuperset(own) or any(words.get(name, STORED) != STORED for name in own):
             continue
         rest = tuple((name, word) for name, word in made.words if name not in own)

@@ -8,46 +8,63 @@ code that computes with it converts them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from liftpy.errors import TypeRefused
 from liftpy.ir.call import FunCall, call, fresh
 from liftpy.ir.expr import Expr, Param, Tuple
+from liftpy.ir.formats import Format, Quantised
 from liftpy.ir.function import Lambda, UserFun
 from liftpy.ir.primitive import Get, Primitive, ScalarOp
 from liftpy.ir.program import Program
 from liftpy.ir.types import STORAGE, ArrayType, ScalarType, TupleType, Type, scalars
 from liftpy.ir.walk import bound_names
 from liftpy.primitives import AnyMap, Map
+from liftpy.rewrite.quantised import Lets, quantised
 
 Env = Mapping[Param, Expr]
 
 
-def narrowed(program: Program, stored: Mapping[str, ScalarType]) -> tuple[Program, dict[str, str]]:
-    """The program that stores values in these types, and the variable of each stored array.
+def narrowed(
+    program: Program, stored: Mapping[str, Format]
+) -> tuple[Program, dict[str, tuple[str, ...]]]:
+    """The program that stores values in these formats, and the variables of what it stores.
 
-    A parameter keeps its type: an array with its numbers in the other type is bound by a `let`
-    around the program.
+    A parameter keeps its type: an array with its numbers in the other type, or as integers with
+    their scales, is bound by a `let` around the program.
     """
     body = program.body.body
     taken = {p.name for p in program.params} | bound_names(body)
     env: dict[Param, Expr] = {}
     copies: list[tuple[Param, Expr]] = []
-    variables = {name: name for name in stored}
+    variables: dict[str, tuple[str, ...]] = {name: (name,) for name in stored}
+
+    def unused(name: str) -> str:
+        found = fresh(name, taken)
+        taken.add(found)
+        return found
+
     for param in program.params:
         if param.name in stored:
-            value = converted(param, stored[param.name])
-            variables[param.name] = fresh(f"{param.name}_{stored[param.name]}", taken)
-            taken.add(variables[param.name])
-            copy = Param(variables[param.name], value.type)
-            copies.append((copy, value))
-            env[param] = copy
-    named = {n: t for n, t in stored.items() if all(p.name != n for p in program.params)}
+            own, env[param] = copied(param, stored[param.name], unused)
+            copies += own
+            variables[param.name] = tuple(copy.name for copy, _ in own)
+    of_params = {p.name for p in program.params}
+    named = {n: t for n, t in stored.items() if n not in of_params and isinstance(t, ScalarType)}
     result = as_type(reading(body, env, named), body.type)
     for copy, value in reversed(copies):
         result = call(Lambda((copy,), result), value)
     return replace(program, body=Lambda(program.params, result), storage=()), variables
+
+
+def copied(param: Param, form: Format, name: Callable[[str], str]) -> tuple[Lets, Expr]:
+    """The values that store a parameter, and what reads it; `name` makes a name for a value."""
+    if isinstance(form, Quantised):
+        return quantised(param, form, name)
+    value = converted(param, form)
+    copy = Param(name(f"{param.name}_{form}"), value.type)
+    return [(copy, value)], copy
 
 
 def reading(expr: Expr, env: Env, named: Mapping[str, ScalarType]) -> Expr:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.errors import ArgumentRefused, UnknownName
+from liftpy.ir.formats import QUANTISED, Format
 from liftpy.ir.program import Program
 from liftpy.ir.scalar_types import RECORDS, ScalarRecord
 from liftpy.ir.storing import with_storage as permitted
@@ -23,6 +24,9 @@ from liftpy.language.entry import entry
 StorageTypes: TypeAlias = str | ScalarType | Sequence[str | ScalarType]
 StorageLike: TypeAlias = Mapping[str, StorageTypes]
 """Storage types of values by their names, as a user gives them."""
+
+FORMATS: dict[str, Format] = {**SCALARS, **QUANTISED}
+"""Types and quantised formats by name; those that fit a value are known to `ir/storing.py`."""
 
 WORDS = {32: np.uint32, 64: np.uint64}
 """The unsigned integers with as many bits as a base type."""
@@ -115,10 +119,11 @@ def from_storage(bits: Any, t: ScalarType) -> NDArray[Any]:
 def with_storage(program: Program, storage: StorageLike) -> Program:
     """The program with permission to store values in other types, which changes their meaning.
 
-    `storage` has the types of a parameter or of a value that a `let` names, by its name: storage
-    types or their names, one or several. Which of them a candidate uses, or none, is a choice with
-    the value's name: `w=bf16`, `w=f32`. The error has a bound, which depends on the types. Raises
-    UnknownName or TypeRefused for a value that cannot be stored in these types.
+    `storage` has the formats of a parameter or of a value that a `let` names, by its name: storage
+    types or their names, one or several, or names of quantised formats such as `q8`. Which of them
+    a candidate uses, or none, is a choice with the value's name: `w=bf16`, `w=f32`. The error has a
+    bound, which depends on the types; that of a quantised format depends on the numbers. Raises
+    UnknownName or TypeRefused for a value that cannot be stored in these formats.
 
     >>> import liftpy as lp
     >>> program = lp.parse("def f(const w: [8]f32) = w |> map(v => v * 2)")
@@ -129,16 +134,16 @@ def with_storage(program: Program, storage: StorageLike) -> Program:
     return permitted(program, {name: types_of(given) for name, given in storage.items()})
 
 
-def types_of(given: StorageTypes) -> list[ScalarType]:
-    """Storage types from types or names, one or several; UnknownName for another name."""
+def types_of(given: StorageTypes) -> list[Format]:
+    """Formats from types or names, one or several; UnknownName for another name."""
     several = given.split(",") if isinstance(given, str) else given
-    found: list[ScalarType] = []
+    found: list[Format] = []
     for one in [several] if isinstance(several, ScalarType) else several:
         name = str(one).strip()
-        if name not in SCALARS:
-            known = ", ".join(map(str, STORAGE))
+        if name not in FORMATS:
+            known = ", ".join((*map(str, STORAGE), *QUANTISED))
             raise UnknownName(f"no type is named '{name}'\n  storage types are {known}")
-        found.append(SCALARS[name])
+        found.append(FORMATS[name])
     return found
 
 

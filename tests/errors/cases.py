@@ -1235,6 +1235,23 @@ def storage_of_a_result(_folder):
 
 
 @case
+def storage_of_doubles_in_a_quantised_format(_folder):
+    lp.with_storage(lp.parse("def f(x: [3]f64) = x |> map(v => v * 2)"), {"x": "q8"})
+
+
+@case
+def storage_of_a_named_value_in_a_quantised_format(_folder):
+    text = "def p(x: [64]f32) = let y = x |> map(v => v + 1) in y |> map(v => v * v)"
+    lp.with_storage(lp.parse(text), {"y": "q8"})
+
+
+@case
+def storage_in_groups_that_rows_do_not_fill(_folder):
+    text = "def f(w: [5][40]f32) = w |> map(row => row |> reduce(add, 0))"
+    lp.with_storage(lp.parse(text), {"w": "q8_group"})
+
+
+@case
 def array_on_a_device_without_a_queue(_folder):
     on_host("x", SimpleNamespace(base_data=None, queue=None))
 

@@ -24,6 +24,7 @@ from liftpy.errors import TransformRefused
 from liftpy.explore.measure.check import Bounds, Expected
 from liftpy.explore.measure.meaning import Meaning, NarrowedMeaning, bounds_at, spacing
 from liftpy.explore.space.precision import partition_of
+from liftpy.ir.formats import QUANTISED
 from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
 from liftpy.ir.types import SCALARS
@@ -65,7 +66,8 @@ def stored(
     tolerance = max((part.tolerance for part in wanted), default=0.0)
     given = {param.name for param in partition.program.params}
     computed = (SCALARS[t] for name, t in partition.storage if name not in given)
-    apart = max(map(spacing, computed), default=0.0)
+    rounded = (QUANTISED[t] for _, t in partition.storage if t in QUANTISED)
+    apart = max((*map(spacing, computed), *(form.spacing for form in rounded)), default=0.0)
     return NarrowedMeaning(Meaning(partition.program, arrays), tolerance + apart)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from liftpy.errors import ArgumentRefused, plural
+from liftpy.ir.formats import QUANTISED
 from liftpy.rewrite.algorithms import Algorithm, algorithms_of
 from liftpy.rewrite.composition import Composition
 from liftpy.rewrite.partition import Partition
@@ -90,9 +91,15 @@ def spelled(storage: tuple[tuple[str, str], ...]) -> str:
 def why_coarse(storage: tuple[tuple[str, str], ...], bound: float, limit: float) -> str:
     """The reason why a form with values in other types is left out, and accepted alternatives."""
     if math.isinf(bound):
+        quantised = any(t in QUANTISED for _, t in storage)
+        why = (
+            "which depends on the largest of the numbers that share a scale"
+            if quantised
+            else "since the program computes more than sums, products and maxima of f32"
+        )
         return (
-            f"{spelled(storage)} is left out: no bound is known for its error, since the program "
-            "computes more than sums, products and maxima of f32. Leave out the limit"
+            f"{spelled(storage)} is left out: no bound is known for its error, {why}. "
+            "Leave out the limit"
         )
     return (
         f"{spelled(storage)} is left out: its error is bounded by {bound:.3g} of the largest "

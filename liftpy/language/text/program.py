@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from liftpy.errors import InternalError, LiftError, SyntaxRefused
 from liftpy.ir.expr import Expr, Param
+from liftpy.ir.formats import QUANTISED
 from liftpy.ir.function import Lambda, Law, UserFun
 from liftpy.ir.interning import apart
 from liftpy.ir.nat import var
 from liftpy.ir.program import Program
 from liftpy.ir.storing import with_storage
-from liftpy.ir.types import ScalarType
 from liftpy.language.embedded.defining import check_laws
 from liftpy.language.embedded.prelude import PRELUDE
 from liftpy.language.printing import show as printing
@@ -91,7 +91,7 @@ class ProgramElaborator(Elaborator):
         if node.name in dict(program.storage):
             what = f"the storage of `{node.name}` is declared twice"
             raise self.refuse(SyntaxRefused, what, node, "write one list of types")
-        types = [t for s in node.types for t in (self.type(s),) if isinstance(t, ScalarType)]
+        types = [QUANTISED.get(s.name) or self.scalar(s) for s in node.types]
         try:
             return with_storage(program, {node.name: types})
         except LiftError as error:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, UnknownName, a_few
 from liftpy.ir.nat import INDEX, Nat, greatest, least, nat, var
 from liftpy.ir.primitive import Primitive
-from liftpy.ir.types import SCALARS, ArrayType, TupleType, Type, VectorType
+from liftpy.ir.types import SCALARS, ArrayType, ScalarType, TupleType, Type, VectorType
 from liftpy.language.extent import product
 from liftpy.language.printing import show as printing
 from liftpy.language.text.syntax import (
@@ -78,9 +78,7 @@ class SizeElaborator:
         """A type."""
         match node:
             case ScalarSyntax():
-                if node.name not in SCALARS:
-                    raise self.unknown("type", node.name, node, SCALARS)
-                return SCALARS[node.name]
+                return self.scalar(node)
             case TupleSyntax():
                 return TupleType(tuple(self.type(e) for e in node.elements))
             case ArraySyntax():
@@ -90,6 +88,12 @@ class SizeElaborator:
                     raise self.refuse(TypeRefused, what, node.length, "a length is at least 1")
                 element = self.type(node.element)
                 return (VectorType if node.vector else ArrayType)(element, length)
+
+    def scalar(self, node: ScalarSyntax) -> ScalarType:
+        """A scalar type."""
+        if node.name not in SCALARS:
+            raise self.unknown("type", node.name, node, SCALARS)
+        return SCALARS[node.name]
 
     def nat(self, node: Syntax, index: Mapping[str, Nat] | None = None) -> Nat:
         """A size, which may mention the variables of `index`."""

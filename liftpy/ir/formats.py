@@ -1,0 +1,51 @@
+"""Formats in which the numbers of a value may be stored, besides the type of the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from liftpy.ir.types import I8, U8, ScalarType
+
+GROUP = 32
+"""The numbers of a group that shares a scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """A format of 8-bit integers q that stand for `scale * q`, or for `scale * (q - zero point)`.
+
+    `shared` says what has a scale, and a zero point if the integers are `u8`: each `row` (element
+    of the outermost dimension), each `group` of `GROUP` numbers of the innermost dimension, or all
+    numbers (`one`). With `i8`, the scale is the largest magnitude over 127. With `u8`, 0 and the
+    ends of the range of the numbers are integers. Integers are rounded to nearest, ties to even.
+    """
+
+    name: str
+    integer: ScalarType
+    shared: Literal["row", "group", "one"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def spacing(self) -> float:
+        """The distance of two neighbours, relative to the largest magnitude, or to the range."""
+        return 1 / (127 if self.integer == I8 else 255)
+
+
+QUANTISED = {
+    made.name: made
+    for made in (
+        Quantised("q8", I8, "row"),
+        Quantised("q8_group", I8, "group"),
+        Quantised("q8_one", I8, "one"),
+        Quantised("q8_zero", U8, "row"),
+        Quantised("q8_group_zero", U8, "group"),
+        Quantised("q8_one_zero", U8, "one"),
+    )
+}
+"""The quantised formats by name."""
+
+Format: TypeAlias = ScalarType | Quantised
+"""How the numbers of a value are stored: in a storage type, or in a quantised format."""

@@ -1,0 +1,176 @@
+"""Parameters stored in a quantised format: the expressions that quantise and read them.
+
+The scales, the zero points and the integers are arrays that `let`s name. Each is a stage, which the
+prepare phase makes if the parameter is a constant. What the program reads instead of the parameter
+is `scale * (q - zero point)`, computed in f32 where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from liftpy.ir.call import FunCall, call
+from liftpy.ir.expr import Expr, Literal, Param
+from liftpy.ir.formats import GROUP, Quantised
+from liftpy.ir.function import Lambda
+from liftpy.ir.nat import nat
+from liftpy.ir.primitive import Get, ScalarOp
+from liftpy.ir.types import F32, I8, ArrayType
+from liftpy.primitives import Join, Map, Reduce, Split, Zip
+from liftpy.rewrite.strategies.shapes import array_type
+
+LEAST = 1e-30
+"""The least range of numbers, for which the scale is not 0: zeros are stored as zeros."""
+
+Lets = list[tuple[Param, Expr]]
+
+
+def quantised(param: Param, form: Quantised, name: Callable[[str], str]) -> tuple[Lets, Expr]:
+    """The values that store a parameter, the integers last, and the expression that reads them.
+
+    `name` makes a name for a value that is not taken.
+    """
+    rows, depth = in_rows(param, form)
+    lets: Lets = []
+
+    def stored(stem: str, value: Expr) -> Param:
+        lets.append((Param(name(stem), value.type), value))
+        return lets[-1][0]
+
+    scale = stored(f"{param.name}_{form}_scale", over(depth, lambda row: scale_of(row, form), rows))
+    shared = [scale]
+    if form.integer != I8:
+        zeros = over(depth, lambda row, s: zero_of(row, s, form), rows, scale)
+        shared.append(stored(f"{param.name}_{form}_point", zeros))
+
+    def integers(row: Expr, *of: Expr) -> Expr:
+        return each(row, lambda v: integer_of(v, of, form))
+
+    def numbers(row: Expr, *of: Expr) -> Expr:
+        return each(row, lambda q: number_of(q, of))
+
+    q = stored(f"{param.name}_{form}", over(depth, integers, rows, *shared))
+    return lets, as_written(over(depth, numbers, q, *shared), param, form)
+
+
+# --- rows that share a scale ----------------------------------------------------------------------
+
+
+def in_rows(param: Param, form: Quantised) -> tuple[Expr, int]:
+    """The parameter in rows that share a scale, and the number of dimensions around a row."""
+    dimensions = rank(param)
+    if form.shared == "group":
+        return over(dimensions - 1, lambda x: call(Split(nat(GROUP)), x), param), dimensions
+    if is_one_row(param, form):
+        return call(Split(array_type(param).length), param), 1
+    return param, 1
+
+
+def as_written(numbers: Expr, param: Param, form: Quantised) -> Expr:
+    """The numbers of rows in the shape of the parameter."""
+    if form.shared == "group":
+        return over(rank(param) - 1, joined, numbers)
+    return joined(numbers) if is_one_row(param, form) else numbers
+
+
+def is_one_row(param: Param, form: Quantised) -> bool:
+    """Whether all numbers share a scale; a row of a list of numbers is the list."""
+    return form.shared == "one" or rank(param) == 1
+
+
+def rank(param: Param) -> int:
+    """The number of dimensions."""
+    dimensions, t = 0, param.type
+    while isinstance(t, ArrayType):
+        dimensions, t = dimensions + 1, t.element
+    return dimensions
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def scale_of(row: Expr, form: Quantised) -> Expr:
+    """The largest magnitude over 127, or the range, which contains 0, over 255."""
+    if form.integer == I8:
+        most = folded(row, lambda a, v: op("max", a, op("abs", v)))
+        return op("/", op("max", most, number(LEAST)), number(127))
+    low, high = ends(row)
+    return op("/", op("max", op("-", high, low), number(LEAST)), number(255))
+
+
+def zero_of(row: Expr, scale: Expr, form: Quantised) -> Expr:
+    """The integer that stands for 0."""
+    low, _ = ends(row)
+    return op(str(form.integer), op("round", op("/", op("-", number(0), low), scale)))
+
+
+def ends(row: Expr) -> tuple[Expr, Expr]:
+    """The least and the largest of the numbers and 0."""
+    return (
+        folded(row, lambda a, v: op("min", a, v)),
+        folded(row, lambda a, v: op("max", a, v)),
+    )
+
+
+def integer_of(v: Expr, shared: tuple[Expr, ...], form: Quantised) -> Expr:
+    """The integer that stands for a number; a conversion clamps to the range of its type."""
+    scale, *points = shared
+    rounded = op("round", op("/", v, scale))
+    for point in points:
+        rounded = op("+", rounded, op("f32", point))
+    return op(str(form.integer), rounded)
+
+
+def number_of(q: Expr, shared: tuple[Expr, ...]) -> Expr:
+    """The number that an integer stands for."""
+    scale, *points = shared
+    value = op("f32", q)
+    for point in points:
+        value = op("-", value, op("f32", point))
+    return op("*", value, scale)
+
+
+# --- expressions ----------------------------------------------------------------------------------
+
+
+def over(depth: int, f: Callable[..., Expr], *arrays: Expr) -> Expr:
+    """A function of the elements of arrays, below some dimensions that they have in common."""
+    if not depth:
+        return f(*arrays)
+    source = arrays[0] if len(arrays) == 1 else call(Zip(), *arrays)
+    element = Param(f"r{depth}", array_type(source).element)
+    several = len(arrays) > 1
+    parts = [call(Get(k), element) for k in range(len(arrays))] if several else [element]
+    return call(Map(Lambda((element,), over(depth - 1, f, *parts))), source)
+
+
+def each(xs: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """A function of the numbers of an array."""
+    if not isinstance(xs.type, ArrayType):
+        return f(xs)
+    v = Param("v", xs.type.element)
+    return call(Map(Lambda((v,), each(v, f))), xs)
+
+
+def folded(xs: Expr, f: Callable[[Expr, Expr], Expr], a: Expr | None = None) -> Expr:
+    """A fold of the numbers of an array, row by row, that begins with 0."""
+    a = number(0) if a is None else a
+    if not isinstance(xs.type, ArrayType):
+        return f(a, xs)
+    acc, v = Param("a", F32), Param("v", xs.type.element)
+    return call(Reduce(Lambda((acc, v), folded(v, f, acc))), a, xs)
+
+
+def joined(xs: Expr) -> Expr:
+    """The elements of the elements of an array."""
+    return call(Join(), xs)
+
+
+def op(name: str, *args: Expr) -> Expr:
+    """An operation on scalars."""
+    return FunCall(ScalarOp(name), args)
+
+
+def number(value: float) -> Literal:
+    """A number in f32."""
+    return Literal(float(value), F32)
