@@ -5,13 +5,14 @@
 
 The weights are an input of the type, or, with `--packed`, a constant of f32 that is packed in the
 type in the prepare phase, in the layout that the candidate chooses; then a type may be a quantised
-format such as `q8`, 8-bit integers with a scale for each row. For each type there is a campaign
-with the default search. Its fastest candidate is timed alternately with those of the other types.
-`f32 / it` is the speedup compared with weights in f32. `GB/s` is the bandwidth of reading the
-weights, which are most of the data. `of a copy` is its ratio to the bandwidth (reads plus writes)
-of copying an array of the size of the f32 weights, in the same rounds. `error` is the largest
-difference from the product in float64 with the weights before they were stored, relative to the
-largest result. Times are medians of device events.
+format such as `q8`, 8-bit integers with a scale for each row. `i8` is a constant matrix of integers
+times a vector of u8, added in i32. For each type there is a campaign with the default search. Its
+fastest candidate is timed alternately with those of the other types. `f32 / it` is the speedup
+compared with weights in f32. `GB/s` is the bandwidth of reading the weights, which are most of the
+data. `of a copy` is its ratio to the bandwidth (reads plus writes) of copying an array of the size
+of the f32 weights, in the same rounds. `error` is the largest difference from the product in
+float64 with the weights before they were stored, relative to the largest result. Times are medians
+of device events.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -56,9 +59,41 @@ def product(t: ScalarType, rows: int, columns: int) -> lp.Program:
     """)
 
 
-def as_input(weights: np.ndarray, t: Format) -> np.ndarray:
-    """The weights as an argument of `product`."""
-    return weights if t == F32 or isinstance(t, Quantised) else lp.to_storage(weights, t)
+def integers(rows: int, columns: int) -> lp.Program:
+    """The product of a constant matrix of i8 with a vector of u8, added in i32."""
+    return lp.parse(f"""
+        def integers(const w: [{rows}][{columns}]i8, x: [{columns}]u8) =
+          w |> map(row => zip(x, row) |> map((y, v) => i32(y) * i32(v)) |> reduce(add, 0))
+    """)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, its constants and inputs, and the result in f32 of what it returns."""
+
+    program: lp.Program
+    constants: dict[str, np.ndarray]
+    inputs: dict[str, np.ndarray]
+    numbers: Callable[[np.ndarray], np.ndarray] = np.asarray
+
+
+def case(t: Format, weights: np.ndarray, x: np.ndarray, *, packed: bool) -> Case:
+    """The product with weights in a format; with i8, x is quantised too, to u8 with a zero point.
+
+    The zero point is moved into a sum of the weights, which is computed once.
+    """
+    if t == I8:
+        w = np.rint(weights * 127).astype(np.int8)
+        q = np.rint(x * 127 + 128).astype(np.uint8)
+        moved = 128 * w.sum(axis=1, dtype=np.int64)
+        return Case(integers(*w.shape), {"w": w}, {"x": q}, lambda y: (y - moved) / 127**2)
+    if packed:
+        return Case(layer(t, *weights.shape), {"w": weights}, {"x": x})
+    if isinstance(t, Quantised):
+        message = f"{t} needs --packed"
+        raise SystemExit(message)
+    stored = weights if t == F32 else lp.to_storage(weights, t)
+    return Case(product(t, *weights.shape), {}, {"w": stored, "x": x})
 
 
 def bytes_of(weights: np.ndarray, t: Format) -> int:
@@ -99,8 +134,6 @@ def main() -> None:
     parser.add_argument("--packed", action="store_true")
     given = parser.parse_args()
     types = (F32, *types_of(given.types))
-    if not given.packed and any(isinstance(t, Quantised) for t in types):
-        parser.error("quantised formats need --packed")
     rng = np.random.default_rng(0)
     weights = rng.uniform(-1, 1, (given.rows, given.columns)).astype(np.float32)
     x = rng.uniform(-1, 1, given.columns).astype(np.float32)
@@ -110,15 +143,10 @@ def main() -> None:
     device = find_device(given.device)
     with tempfile.TemporaryDirectory() as folder, Session(device) as session:
         for t in types:
-            program = (
-                layer(t, given.rows, given.columns)
-                if given.packed or isinstance(t, Quantised)
-                else product(t, given.rows, given.columns)
-            )
-            loaded = fastest(program, session, Path(folder), given.samples)
-            loaded.set_constants({"w": weights} if given.packed else {})
-            arrays = {} if given.packed else {"w": as_input(weights, t)}
-            result = loaded.run({**arrays, "x": x})
+            one = case(t, weights, x, packed=given.packed)
+            loaded = fastest(one.program, session, Path(folder), given.samples)
+            loaded.set_constants(one.constants)
+            result = one.numbers(loaded.run(one.inputs))
             errors[str(t)] = float(np.abs(result - meant).max() / np.abs(meant).max())
             held[str(t)] = loaded
         copy = fastest(copied(given.rows, given.columns), session, Path(folder), given.samples)

@@ -253,21 +253,6 @@ def test_conversions_of_all_types_and_widths_are_right(runtime, t) -> None:
             np.testing.assert_array_equal(np.isnan(as_read), np.isnan(read))
 
 
-@pytest.mark.sampled(40)
-@pytest.mark.slow
-@pytest.mark.parametrize("length", range(1, 68))
-def test_arrays_of_any_length_and_start_are_read_and_stored(device, length: int) -> None:
-    """The first element is at an odd byte; no load or store touches what surrounds the elements."""
-    t = lp.flyte24
-    program = parse(f"""
-        def p(x: [{length + 2}]flyte24) =
-          x |> drop(1) |> take({length}) |> map(v => flyte24(f32(v) * 2))""")
-    x = np.arange(1, length + 3, dtype=np.float32)
-    for candidate in space_of(program, device).sample(3, length):
-        found = lp.compile(program, candidate.assignment, device=device)(lp.to_storage(x, t))
-        np.testing.assert_array_equal(lp.from_storage(found, t), 2 * x[1:-1])
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", [t.name for t in STORAGE if not RECORDS[t.name].is_whole])
 def test_loads_and_stores_of_bytes_are_exact(name: str, width: int) -> None:
