@@ -19,7 +19,9 @@ from liftpy.ir.program import Program
 from liftpy.ir.scalar_types import RECORDS
 from liftpy.ir.types import SCALARS, STORAGE, ScalarType
 from liftpy.language.text.program import parse
+from liftpy.opencl.storage import is_split
 from liftpy.pipeline import compile_candidate
+from liftpy.primitives.vector import MAX_LANES
 from tests.oclgrind import check_all_under_oclgrind
 
 NARROW = [t for t in STORAGE if RECORDS[t.name].bits <= 16]
@@ -28,12 +30,16 @@ LANES = ({"vector": "no"}, {"vector": "yes", "v": 4, "tile0": 4})
 Run = Callable[[Program, Sequence[tuple[Candidate, np.ndarray]]], list[np.ndarray]]
 
 
-def run_on(device: Device, program: Program, jobs: Sequence[tuple[Candidate, np.ndarray]]) -> list:
+def run_on(
+    device: Device, program: Program, jobs: Sequence[tuple[Candidate, np.ndarray]]
+) -> list[np.ndarray]:
     """The results of candidates on a device."""
     return [lp.compile(program, c.assignment, device=device)(x) for c, x in jobs]
 
 
-def run_under_oclgrind(program: Program, jobs: Sequence[tuple[Candidate, np.ndarray]]) -> list:
+def run_under_oclgrind(
+    program: Program, jobs: Sequence[tuple[Candidate, np.ndarray]]
+) -> list[np.ndarray]:
     """The results under Oclgrind, which has nothing to complain about."""
     (param,) = program.params
     modules = [(compile_candidate(c.skeleton, c.point), {param.name: x}) for c, x in jobs]
@@ -81,8 +87,8 @@ def check_every_value(t: ScalarType, run: Run, step: int = 1) -> None:
                 continue
             number = ~np.isnan(x)
             np.testing.assert_array_equal(found[number], wanted[number])
-            read = (lp.from_storage(bits, t)[~number] for bits in (found, wanted))
-            np.testing.assert_array_equal(*map(np.isnan, read))
+            one, other = (np.isnan(lp.from_storage(bits, t)[~number]) for bits in (found, wanted))
+            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("t", NARROW, ids=str)
@@ -99,18 +105,18 @@ def test_oclgrind_converts_every_value(request: pytest.FixtureRequest, t: Scalar
     check_every_value(t, run_under_oclgrind, 1 if every or RECORDS[t.name].bits <= 8 else 16)
 
 
-def check_lengths(t: ScalarType, lengths: Sequence[int], run: Run) -> None:
-    """Arrays that begin at the second element of a buffer and end before its last one."""
-    x = np.arange(1, max(lengths) + 3).astype(RECORDS[STORAGE[t].name].numpy)
-    for length in lengths:
-        program = parse(f"""
-            def p(x: [{length + 2}]{t}) =
-              x |> drop(1) |> take({length}) |> map(v => {t}({STORAGE[t]}(v) * 2))""")
-        given = lp.to_storage(x[: length + 2], t)
-        wanted = lp.to_storage(2 * lp.from_storage(given, t)[1:-1], t)
-        candidates = space_of(program, DEFAULT_DEVICE).sample(3, length)
-        for found in run(program, [(c, given) for c in candidates]):
-            np.testing.assert_array_equal(found, wanted)
+def check_length(t: ScalarType, length: int, run: Run, widest: int = MAX_LANES) -> None:
+    """An array that begins at the second element of a buffer and ends before its last one."""
+    x = np.arange(1, length + 3).astype(RECORDS[STORAGE[t].name].numpy)
+    program = parse(f"""
+        def p(x: [{length + 2}]{t}) =
+          x |> drop(1) |> take({length}) |> map(v => {t}({STORAGE[t]}(v) * 2))""")
+    given = lp.to_storage(x, t)
+    wanted = lp.to_storage(2 * lp.from_storage(given, t)[1:-1], t)
+    candidates = space_of(program, DEFAULT_DEVICE).sample(3, length)
+    jobs = [(c, given) for c in candidates if int(c.assignment.get("v", 1)) <= widest]
+    for found in run(program, jobs):
+        np.testing.assert_array_equal(found, wanted)
 
 
 LENGTH_TYPES = [SCALARS[name] for name in ("flyte24", "bf16", "binary16", "flyte8", "flyte56")]
@@ -121,7 +127,7 @@ LENGTH_TYPES = [SCALARS[name] for name in ("flyte24", "bf16", "binary16", "flyte
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("t", LENGTH_TYPES, ids=str)
 def test_arrays_of_any_length_and_start(runtime: Device, t: ScalarType, length: int) -> None:
-    check_lengths(t, [length], partial(run_on, runtime))
+    check_length(t, length, partial(run_on, runtime))
 
 
 @pytest.mark.oclgrind
@@ -129,4 +135,5 @@ def test_arrays_of_any_length_and_start(runtime: Device, t: ScalarType, length: 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("t", LENGTH_TYPES, ids=str)
 def test_oclgrind_sees_no_stray_access_at_any_length(t: ScalarType, length: int) -> None:
-    check_lengths(t, [length], run_under_oclgrind)
+    """Without vectors of eight elements of 3 or 7 bytes: Oclgrind (21.10) crashes on some."""
+    check_length(t, length, run_under_oclgrind, 4 if is_split(t) else MAX_LANES)

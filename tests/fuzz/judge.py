@@ -8,6 +8,7 @@ Many programs are kernels of one OpenCL program, because building takes most of 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import re
 import subprocess
@@ -88,6 +89,7 @@ LIMITED = "beyond a limit of the built kernel"  # known only once the driver has
 RETRIES = 4  # points of a family at which a smaller program may fail too
 COUNTS = ("outcomes", "families", "primitives", "reasons")
 OTHER = 3  # one in so many programs with one form has it by another family than `plain`
+DRAWS = 4  # how often each partition is drawn from: a drawn skeleton may have no point
 ATTEMPTS = 12  # places at which rules are tried before a program is lowered
 
 
@@ -213,7 +215,8 @@ def lowered_by(
     Of several stages one at least is made by the family. In words, compiled, where its code is
     misjudged, and whether it `rounds`.
     """
-    for candidate in candidates(program, device, family, random, partitions):
+    drawn = (candidates(program, device, family, random, partitions) for _ in range(DRAWS))
+    for candidate in itertools.chain.from_iterable(drawn):
         made = compile_program(candidate.skeleton.at(candidate.point))
         wrong = misjudged(chain(candidate.skeleton.program), candidate.point, made)
         steps = candidate.skeleton.derivation.steps
