@@ -92,7 +92,7 @@ def rank(param: Param) -> int:
 def scale_of(row: Expr, form: Quantised) -> Expr:
     """The largest magnitude over 127, or the range, which contains 0, over 255."""
     if form.integer == I8:
-        most = folded(row, lambda a, v: op("max", a, op("abs", v)))
+        most = folded(each(row, lambda v: op("abs", v)), "max")
         return op("/", op("max", most, number(LEAST)), number(127))
     low, high = ends(row)
     return op("/", op("max", op("-", high, low), number(LEAST)), number(255))
@@ -106,10 +106,7 @@ def zero_of(row: Expr, scale: Expr, form: Quantised) -> Expr:
 
 def ends(row: Expr) -> tuple[Expr, Expr]:
     """The least and the largest of the numbers and 0."""
-    return (
-        folded(row, lambda a, v: op("min", a, v)),
-        folded(row, lambda a, v: op("max", a, v)),
-    )
+    return folded(row, "min"), folded(row, "max")
 
 
 def integer_of(v: Expr, shared: tuple[Expr, ...], form: Quantised) -> Expr:
@@ -152,13 +149,14 @@ def each(xs: Expr, f: Callable[[Expr], Expr]) -> Expr:
     return call(Map(Lambda((v,), each(v, f))), xs)
 
 
-def folded(xs: Expr, f: Callable[[Expr, Expr], Expr], a: Expr | None = None) -> Expr:
-    """A fold of the numbers of an array, row by row, that begins with 0."""
-    a = number(0) if a is None else a
-    if not isinstance(xs.type, ArrayType):
-        return f(a, xs)
-    acc, v = Param("a", F32), Param("v", xs.type.element)
-    return call(Reduce(Lambda((acc, v), folded(v, f, acc))), a, xs)
+def folded(xs: Expr, name: str) -> Expr:
+    """The least or largest of the numbers of an array and 0: of each row, then of the rows."""
+    element = array_type(xs).element
+    if isinstance(element, ArrayType):
+        row = Param("row", element)
+        xs = call(Map(Lambda((row,), folded(row, name))), xs)
+    a, v = Param("a", F32), Param("v", F32)
+    return call(Reduce(Lambda((a, v), op(name, a, v))), number(0), xs)
 
 
 def joined(xs: Expr) -> Expr:
