@@ -69,7 +69,7 @@ def integers(rows: int, columns: int) -> lp.Program:
 
 @dataclass(frozen=True)
 class Case:
-    """A program, its constants and inputs, and the result in f32 of what it returns."""
+    """A program, its constants and inputs, and what makes its result the product in floats."""
 
     program: lp.Program
     constants: dict[str, np.ndarray]
@@ -80,7 +80,7 @@ class Case:
 def case(t: Format, weights: np.ndarray, x: np.ndarray, *, packed: bool) -> Case:
     """The product with weights in a format; with i8, x is quantised too, to u8 with a zero point.
 
-    The zero point is moved into a sum of the weights, which is computed once.
+    `numbers` subtracts the zero point times the sum of each row of weights.
     """
     if t == I8:
         w = np.rint(weights * 127).astype(np.int8)
@@ -97,7 +97,7 @@ def case(t: Format, weights: np.ndarray, x: np.ndarray, *, packed: bool) -> Case
 
 
 def bytes_of(weights: np.ndarray, t: Format) -> int:
-    """The bytes of the weights in a format, without the scales of rows."""
+    """The bytes of the weights in a format; those of the scales of rows are negligible."""
     if isinstance(t, Quantised):
         scales = weights.size // GROUP if t.shared == "group" else 0
         return weights.size + scales * (4 if t.integer == I8 else 5)

@@ -135,8 +135,8 @@ StorageOption = Annotated[
     typer.Option(
         "--storage",
         metavar="NAME=TYPE,...",
-        help="Types in which a parameter or a named value may be stored, with the error that this "
-        "causes; may be repeated.",
+        help="Storage types or quantised formats in which a parameter or a named value may be "
+        "stored, with the error that this causes; may be repeated.",
     ),
 ]
 WinogradPoints = Annotated[

@@ -1,4 +1,4 @@
-"""Formats in which the numbers of a value may be stored, besides the type of the numbers."""
+"""Formats in which the numbers of a value may be stored, other than their own type."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Literal, TypeAlias
 from liftpy.ir.types import I8, U8, ScalarType
 
 GROUP = 32
-"""The numbers of a group that shares a scale."""
+"""How many adjacent numbers share a scale in the formats by groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantised:
     """A format of 8-bit integers q that stand for `scale * q`, or for `scale * (q - zero point)`.
 
-    `shared` says what has a scale, and a zero point if the integers are `u8`: each `row` (element
-    of the outermost dimension), each `group` of `GROUP` numbers of the innermost dimension, or all
-    numbers (`one`). With `i8`, the scale is the largest magnitude over 127. With `u8`, 0 and the
-    ends of the range of the numbers are integers. Integers are rounded to nearest, ties to even.
+    `shared` says which numbers share a scale, and a zero point if the integers are `u8`: those of
+    a `row` (element of the outermost dimension; a vector is one row), those of a `group` of `GROUP`
+    adjacent numbers of the innermost dimension, or all (`one`). With `i8`, the scale is the largest
+    magnitude over 127. With `u8`, it is the range of the numbers, extended to contain 0, over 255,
+    and 0 is exact. Integers are rounded to nearest, ties to even.
     """
 
     name: str
@@ -30,8 +31,11 @@ class Quantised:
 
     @property
     def spacing(self) -> float:
-        """The distance of two neighbours, relative to the largest magnitude, or to the range."""
-        return 1 / (127 if self.integer == I8 else 255)
+        """The largest distance between neighbouring values, relative to the largest magnitude.
+
+        With `u8`, the range is up to twice the largest magnitude.
+        """
+        return 1 / 127 if self.integer == I8 else 2 / 255
 
 
 QUANTISED = {

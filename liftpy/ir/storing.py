@@ -4,8 +4,8 @@ A declaration `storage w: bf16` permits a change of meaning: a candidate may rou
 the type where it stores it. The error has a bound, which depends on the type. Without declarations,
 every value is stored as it is computed.
 
-A parameter may also be stored in a quantised format, as 8-bit integers with scales that are
-computed from its numbers (`rewrite/quantised.py`).
+A parameter may also be stored in a quantised format, as 8-bit integers and scales that are computed
+from its numbers (`rewrite/quantised.py`); this error has no bound relative to the numbers.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def with_storage(program: Program, storage: Storage) -> Program:
 
 
 def check_types(program: Program, name: str, t: Type, types: Sequence[Format]) -> None:
-    """Refuse formats in which a value cannot be stored."""
+    """Raise TypeRefused for a format in which the value cannot be stored."""
     scalar = t
     while isinstance(scalar, ArrayType):
         scalar = scalar.element
@@ -88,21 +88,27 @@ def check_types(program: Program, name: str, t: Type, types: Sequence[Format]) -
 
 
 def check_quantised(program: Program, name: str, t: ArrayType, wanted: Quantised) -> None:
-    """Refuse a value that cannot be stored in a quantised format."""
+    """Raise TypeRefused unless the value is a parameter of f32 whose rows fill the groups."""
     scalar, length = t.element, t.length
     while isinstance(scalar, ArrayType):
         scalar, length = scalar.element, scalar.length
     what = f"{name} of {program.name} cannot be stored as {wanted}"
     if scalar != F32:
         raise TypeRefused(
-            f"{what}\n  its elements are {scalar}\n  only arrays of f32 can be quantised"
+            f"{what}\n  its elements are {scalar}\n"
+            "  quantise arrays of f32; store this one in a storage type"
         )
     if all(p.name != name for p in program.params):
         raise TypeRefused(
-            f"{what}\n  its scales depend on all of its numbers, so these would be stored first\n"
+            f"{what}\n  its scales depend on all of its numbers, which f32 would hold first\n"
             "  quantise a parameter, or store this value in a storage type such as bf16"
         )
-    if wanted.shared == "group" and (length.constant is None or length.constant % GROUP):
+    if wanted.shared == "group" and length.constant is None:
+        raise TypeRefused(
+            f"{what}\n  the length of its rows, {length}, is open\n"
+            f"  give its size first: it must be a multiple of {GROUP}"
+        )
+    if wanted.shared == "group" and int(length) % GROUP:
         raise TypeRefused(
             f"{what}\n  its rows have {length} numbers, which do not fill groups of {GROUP}\n"
             f"  pad them to a multiple of {GROUP}, or use q8, which has a scale for each row"

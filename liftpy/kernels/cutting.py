@@ -353,9 +353,9 @@ class Cutter:
         return call(Lambda(inner.params, body), *kept.values()) if kept else body
 
     def with_lengths(self, expr: Expr, t: Type) -> Expr:
-        """A stored value with its lengths as they are in a type; all else stays as it is.
+        """A stored value with the type `t`; any other expression is returned unchanged.
 
-        The lengths are the same for all sizes that the space admits.
+        `t` writes the same lengths differently: they are equal for all sizes that the space admits.
         """
         made = {p for p, _ in self.cuts} - self.loops.keys()
         if not isinstance(expr, Param) or expr.type == t or expr not in made:

@@ -281,7 +281,7 @@ class Composition:
                 lowered[depth] = call(ToGlobal(), lowered[depth])
         body = lowered[-1]
         for stage, value in zip(self.partition.stages[-2::-1], lowered[-2::-1], strict=True):
-            if stage.param is not None:  # its lengths stay as they are in the stages that read it
+            if stage.param is not None:  # the stages that read it use its own lengths
                 body = FunCall(Lambda((stage.param,), body), (value,))
         of = self.partition.program
         program = LoweredProgram(of.name, Lambda(of.params, body), of.constants)
@@ -311,8 +311,8 @@ class StagedSkeleton(Skeleton):
     def stored(self) -> tuple[Param, ...]:
         """The variables of the stages' values in its program, except that of the result.
 
-        Their types are those that the stages have alone. A value's own lengths may be written with
-        sizes of its stage.
+        Each has the type with which the stages were derived. The value that it names may have the
+        same lengths, written with sizes of its own stage.
         """
         first = itertools.islice(lets(self.program.body.body), len(self.stages) - 1)
         return tuple(map(parameter, first))

@@ -1,9 +1,9 @@
 """A program with some of its values stored in other types, as the user permits.
 
-This changes the meaning within a bound, and is not a rule: a number that is stored and read again
-is rounded. The resulting program contains the conversions, so its own meaning has the rounding, and
-rules derive everything else from it. Code that moves a stored value keeps the type of its elements;
-code that computes with it converts them.
+This changes the meaning, within a bound for storage types, and is not a rule: a number that is
+stored and read again is rounded. The resulting program contains the conversions, so its own meaning
+has the rounding, and rules derive everything else from it. Code that moves a stored value keeps the
+type of its elements; code that computes with it converts them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Env = Mapping[Param, Expr]
 def narrowed(
     program: Program, stored: Mapping[str, Format]
 ) -> tuple[Program, dict[str, tuple[str, ...]]]:
-    """The program that stores values in these formats, and the variables of what it stores.
+    """The program that stores values in these formats, and the variables of the arrays it stores.
 
     A parameter keeps its type: an array with its numbers in the other type, or as integers with
     their scales, is bound by a `let` around the program.
@@ -59,7 +59,7 @@ def narrowed(
 
 
 def copied(param: Param, form: Format, name: Callable[[str], str]) -> tuple[Lets, Expr]:
-    """The values that store a parameter, and what reads it; `name` makes a name for a value."""
+    """The arrays that store a parameter, and what replaces it; `name` makes an unused name."""
     if isinstance(form, Quantised):
         return quantised(param, form, name)
     value = converted(param, form)

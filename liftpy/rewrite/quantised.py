@@ -1,8 +1,8 @@
 """Parameters stored in a quantised format: the expressions that quantise and read them.
 
-The scales, the zero points and the integers are arrays that `let`s name. Each is a stage, which the
-prepare phase makes if the parameter is a constant. What the program reads instead of the parameter
-is `scale * (q - zero point)`, computed in f32 where it is used.
+The scales, the zero points and the integers are arrays that `let`s name. Each is a stage; the
+prepare phase runs it if the parameter is constant. Instead of the parameter, the program reads
+`scale * (q - zero point)`, computed in f32 at each use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from liftpy.primitives import Join, Map, Reduce, Split, Zip
 from liftpy.rewrite.strategies.shapes import array_type
 
 LEAST = 1e-30
-"""The least range of numbers, for which the scale is not 0: zeros are stored as zeros."""
+"""The least magnitude or range from which a scale is computed: that of zeros is not 0."""
 
 Lets = list[tuple[Param, Expr]]
 
@@ -28,7 +28,7 @@ Lets = list[tuple[Param, Expr]]
 def quantised(param: Param, form: Quantised, name: Callable[[str], str]) -> tuple[Lets, Expr]:
     """The values that store a parameter, the integers last, and the expression that reads them.
 
-    `name` makes a name for a value that is not taken.
+    `name` returns an unused name that begins like a given one.
     """
     rows, depth = in_rows(param, form)
     lets: Lets = []
@@ -57,7 +57,7 @@ def quantised(param: Param, form: Quantised, name: Callable[[str], str]) -> tupl
 
 
 def in_rows(param: Param, form: Quantised) -> tuple[Expr, int]:
-    """The parameter in rows that share a scale, and the number of dimensions around a row."""
+    """The parameter in rows that share a scale, and the number of dimensions outside a row."""
     dimensions = rank(param)
     if form.shared == "group":
         return over(dimensions - 1, lambda x: call(Split(nat(GROUP)), x), param), dimensions
@@ -74,7 +74,7 @@ def as_written(numbers: Expr, param: Param, form: Quantised) -> Expr:
 
 
 def is_one_row(param: Param, form: Quantised) -> bool:
-    """Whether all numbers share a scale; a row of a list of numbers is the list."""
+    """Whether all numbers share a scale; a vector is a single row."""
     return form.shared == "one" or rank(param) == 1
 
 
@@ -110,7 +110,7 @@ def ends(row: Expr) -> tuple[Expr, Expr]:
 
 
 def integer_of(v: Expr, shared: tuple[Expr, ...], form: Quantised) -> Expr:
-    """The integer that stands for a number; a conversion clamps to the range of its type."""
+    """`v / scale`, rounded, plus the zero point; the conversion clamps it to the type's range."""
     scale, *points = shared
     rounded = op("round", op("/", v, scale))
     for point in points:
@@ -131,7 +131,7 @@ def number_of(q: Expr, shared: tuple[Expr, ...]) -> Expr:
 
 
 def over(depth: int, f: Callable[..., Expr], *arrays: Expr) -> Expr:
-    """A function of the elements of arrays, below some dimensions that they have in common."""
+    """Map `f` over the elements of arrays, at a depth of dimensions that all of them have."""
     if not depth:
         return f(*arrays)
     source = arrays[0] if len(arrays) == 1 else call(Zip(), *arrays)
@@ -142,7 +142,7 @@ def over(depth: int, f: Callable[..., Expr], *arrays: Expr) -> Expr:
 
 
 def each(xs: Expr, f: Callable[[Expr], Expr]) -> Expr:
-    """A function of the numbers of an array."""
+    """Map `f` over the numbers of an array."""
     if not isinstance(xs.type, ArrayType):
         return f(xs)
     v = Param("v", xs.type.element)
@@ -150,7 +150,7 @@ def each(xs: Expr, f: Callable[[Expr], Expr]) -> Expr:
 
 
 def folded(xs: Expr, name: str) -> Expr:
-    """The least or largest of the numbers of an array and 0: of each row, then of the rows."""
+    """The `min` or `max` of 0 and the numbers of an array, folded dimension by dimension."""
     element = array_type(xs).element
     if isinstance(element, ArrayType):
         row = Param("row", element)
@@ -160,7 +160,7 @@ def folded(xs: Expr, name: str) -> Expr:
 
 
 def joined(xs: Expr) -> Expr:
-    """The elements of the elements of an array."""
+    """An array of arrays as one array."""
     return call(Join(), xs)
 
 

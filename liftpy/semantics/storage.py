@@ -26,7 +26,7 @@ StorageLike: TypeAlias = Mapping[str, StorageTypes]
 """Storage types of values by their names, as a user gives them."""
 
 FORMATS: dict[str, Format] = {**SCALARS, **QUANTISED}
-"""Types and quantised formats by name; those that fit a value are known to `ir/storing.py`."""
+"""Types and quantised formats by name; `ir/storing.py` checks whether one fits a value."""
 
 WORDS = {32: np.uint32, 64: np.uint64}
 """The unsigned integers with as many bits as a base type."""
@@ -117,13 +117,14 @@ def from_storage(bits: Any, t: ScalarType) -> NDArray[Any]:
 
 @entry("lp.with_storage")
 def with_storage(program: Program, storage: StorageLike) -> Program:
-    """The program with permission to store values in other types, which changes their meaning.
+    """The program with permission to store values in other formats, which changes its meaning.
 
-    `storage` has the formats of a parameter or of a value that a `let` names, by its name: storage
-    types or their names, one or several, or names of quantised formats such as `q8`. Which of them
-    a candidate uses, or none, is a choice with the value's name: `w=bf16`, `w=f32`. The error has a
-    bound, which depends on the types; that of a quantised format depends on the numbers. Raises
-    UnknownName or TypeRefused for a value that cannot be stored in these formats.
+    `storage` maps the name of a parameter, or of a value that a `let` names, to one or more
+    formats: storage types, their names, or names of quantised formats such as `q8` (parameters of
+    f32 only). Which of them a candidate uses, or none, is a choice with the value's name: `w=bf16`,
+    `w=f32`. The error of a storage type has a relative bound; that of a quantised format has none,
+    since it depends on the numbers. Raises UnknownName or TypeRefused for a value that cannot be
+    stored in these formats.
 
     >>> import liftpy as lp
     >>> program = lp.parse("def f(const w: [8]f32) = w |> map(v => v * 2)")
@@ -135,14 +136,17 @@ def with_storage(program: Program, storage: StorageLike) -> Program:
 
 
 def types_of(given: StorageTypes) -> list[Format]:
-    """Formats from types or names, one or several; UnknownName for another name."""
+    """The formats that a user gave as types or names; UnknownName for a name of no format."""
     several = given.split(",") if isinstance(given, str) else given
     found: list[Format] = []
     for one in [several] if isinstance(several, ScalarType) else several:
         name = str(one).strip()
         if name not in FORMATS:
-            known = ", ".join((*map(str, STORAGE), *QUANTISED))
-            raise UnknownName(f"no type is named '{name}'\n  storage types are {known}")
+            types, quantised = ", ".join(map(str, STORAGE)), ", ".join(QUANTISED)
+            raise UnknownName(
+                f"no storage format is named '{name}'\n  storage types are {types}\n"
+                f"  quantised formats are {quantised}"
+            )
         found.append(FORMATS[name])
     return found
 

@@ -40,7 +40,7 @@ def run_on(
 def run_under_oclgrind(
     program: Program, jobs: Sequence[tuple[Candidate, np.ndarray]]
 ) -> list[np.ndarray]:
-    """The results under Oclgrind, which has nothing to complain about."""
+    """The results under Oclgrind, which must report nothing."""
     (param,) = program.params
     modules = [(compile_candidate(c.skeleton, c.point), {param.name: x}) for c, x in jobs]
     checked = check_all_under_oclgrind(modules)
@@ -54,9 +54,9 @@ def every_bit_pattern(t: ScalarType) -> np.ndarray:
 
 
 def every_rounding(t: ScalarType) -> np.ndarray:
-    """Every value of a type in its base, the middles to the next values, and what is beside them.
+    """Every value of a type in its base, the middles between neighbours, and what is next to these.
 
-    Without subnormal numbers of the base, which a device may round to 0.
+    Subnormal numbers of the base are left out: a device may flush them to 0.
     """
     base = np.dtype(RECORDS[STORAGE[t].name].numpy).type
     read = lp.from_storage(every_bit_pattern(t), t)
@@ -70,7 +70,7 @@ def every_rounding(t: ScalarType) -> np.ndarray:
 
 
 def check_every_value(t: ScalarType, run: Run, step: int = 1) -> None:
-    """Kernels read every value, and store what rounds to it, as NumPy does; one lane and four."""
+    """Kernels convert every value in both directions as NumPy does, with one lane and four."""
     base = STORAGE[t]
     for given, verb in ((every_bit_pattern(t), base), (every_rounding(t), t)):
         shift = np.random.default_rng(0).integers(step)
@@ -135,6 +135,6 @@ def test_arrays_of_any_length_and_start(runtime: Device, t: ScalarType, length: 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("t", LENGTH_TYPES, ids=str)
 def test_oclgrind_sees_no_stray_access_at_any_length(t: ScalarType, length: int) -> None:
-    """Without vectors of more than 16 bytes that shuffles move: Oclgrind (21.10) crashes."""
+    """Vectors of which shuffles move more than 16 bytes are left out: they crash Oclgrind 21.10."""
     widest = BLOCK // RECORDS[t.name].bytes if is_split(t) else MAX_LANES
     check_length(t, length, run_under_oclgrind, widest)

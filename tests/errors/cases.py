@@ -1252,6 +1252,22 @@ def storage_in_groups_that_rows_do_not_fill(_folder):
 
 
 @case
+def storage_in_groups_of_open_rows(_folder):
+    text = "size n\ndef f(w: [5][n]f32) = w |> map(row => row |> reduce(add, 0))"
+    lp.with_storage(lp.parse(text), {"w": "q8_group"})
+
+
+@case
+def storage_in_a_format_that_is_not_there(_folder):
+    lp.parse("storage w: q9\ndef f(w: [3]f32) = w |> map(v => v * 2)")
+
+
+@case
+def parameter_of_a_quantised_format(_folder):
+    lp.parse("def f(w: [3]q8) = w |> map(v => v * 2)")
+
+
+@case
 def array_on_a_device_without_a_queue(_folder):
     on_host("x", SimpleNamespace(base_data=None, queue=None))
 

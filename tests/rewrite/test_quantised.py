@@ -26,7 +26,7 @@ def layer(const w: [7][64]f32, x: [64]f32) =
 
 
 def weights(shape: tuple[int, ...]) -> np.ndarray:
-    """Numbers of different ranges in each row; the first row is zeros, the second has one sign."""
+    """Numbers of different ranges in each row; the first row is 0, the second positive."""
     rng = np.random.default_rng(len(shape))
     w = rng.uniform(-1, 2, shape).astype(np.float32)
     if len(shape) > 1:
@@ -45,7 +45,7 @@ def in_rows(w: np.ndarray, form: Quantised) -> np.ndarray:
 
 
 def stored(w: np.ndarray, form: Quantised) -> tuple[np.ndarray, np.ndarray]:
-    """What a format makes of numbers, and the scale of each, in float64 by definition."""
+    """The numbers after storage in a format, and the scale of each, in float64 by definition."""
     rows = in_rows(w, form).astype(np.float64)
     if form.integer == I8:
         scale = np.maximum(np.abs(rows).max(1, keepdims=True), 1e-30) / 127
@@ -62,7 +62,7 @@ def stored(w: np.ndarray, form: Quantised) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_numbers_are_stored_as_the_format_says(form: Quantised, shape: tuple[int, ...]) -> None:
-    """The meaning is that of NumPy; no number is further from what is stored than half a step."""
+    """The meaning is that of NumPy; each number differs by at most half a step."""
     inner = "v => v * 2"
     for _ in shape:
         inner = f"map({inner})"
@@ -94,7 +94,7 @@ def test_candidates_that_quantise_are_right(runtime: Device, form: Quantised) ->
 
 
 def test_a_campaign_checks_quantised_weights(tmp_path: Path, device: Device) -> None:
-    """Its candidates are right, and their errors are those of the weights."""
+    """Its candidates are right, and their errors are those of rounding the weights."""
     program = parse(LAYER.format(form="q8"))
     campaign = lp.explore(program, 4, db=tmp_path / "layer.db", device=device, fixed={"w": "q8"})
     rows = [row for row in campaign.rows if row.time_ns]

@@ -70,7 +70,11 @@ def other_meaning(skeleton: Skeleton) -> str | None:
     if partition is None or not partition.storage:
         return None
     bound = storage_bound(partition)
-    size = "is not bounded" if math.isinf(bound) else f"is at most {bound:.3g} of the largest"
+    size = (
+        "has no known relative bound"
+        if math.isinf(bound)
+        else f"is at most {bound:.3g} of the largest"
+    )
     return (
         f"another meaning: {spelled(partition.storage)} rounds what it stores, and the error "
         f"{size}{'' if math.isinf(bound) else ' possible result'}"
@@ -91,15 +95,15 @@ def spelled(storage: tuple[tuple[str, str], ...]) -> str:
 def why_coarse(storage: tuple[tuple[str, str], ...], bound: float, limit: float) -> str:
     """The reason why a form with values in other types is left out, and accepted alternatives."""
     if math.isinf(bound):
-        quantised = any(t in QUANTISED for _, t in storage)
-        why = (
-            "which depends on the largest of the numbers that share a scale"
-            if quantised
-            else "since the program computes more than sums, products and maxima of f32"
-        )
+        if any(t in QUANTISED for _, t in storage):
+            return (
+                f"{spelled(storage)} is left out: its error has no relative bound, since it "
+                "depends on the largest of the numbers that share a scale. Leave out the limit, "
+                "and limit the measured error instead (`liftpy pareto --max-error`)"
+            )
         return (
-            f"{spelled(storage)} is left out: no bound is known for its error, {why}. "
-            "Leave out the limit"
+            f"{spelled(storage)} is left out: no bound is known for its error, since the program "
+            "computes more than sums, products and maxima of f32. Leave out the limit"
         )
     return (
         f"{spelled(storage)} is left out: its error is bounded by {bound:.3g} of the largest "

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 
 from liftpy.errors import InternalError, LiftError, SyntaxRefused
 from liftpy.ir.expr import Expr, Param
-from liftpy.ir.formats import QUANTISED
+from liftpy.ir.formats import QUANTISED, Format
 from liftpy.ir.function import Lambda, Law, UserFun
 from liftpy.ir.interning import apart
 from liftpy.ir.nat import var
 from liftpy.ir.program import Program
 from liftpy.ir.storing import with_storage
+from liftpy.ir.types import SCALARS, STORAGE
 from liftpy.language.embedded.defining import check_laws
 from liftpy.language.embedded.prelude import PRELUDE
 from liftpy.language.printing import show as printing
@@ -27,7 +28,14 @@ from liftpy.language.printing.show import WIDTH
 from liftpy.language.text.call_elaborator import WORDS, no_suggestions
 from liftpy.language.text.elaborator import Elaborator, Scope
 from liftpy.language.text.parse import parse_expr, parse_program
-from liftpy.language.text.syntax import Formal, FunSyntax, ProgramSyntax, SizeSyntax, StorageSyntax
+from liftpy.language.text.syntax import (
+    Formal,
+    FunSyntax,
+    ProgramSyntax,
+    ScalarSyntax,
+    SizeSyntax,
+    StorageSyntax,
+)
 from liftpy.source.spans import Source
 
 AGAIN = "remove one, or rename it"
@@ -91,12 +99,19 @@ class ProgramElaborator(Elaborator):
         if node.name in dict(program.storage):
             what = f"the storage of `{node.name}` is declared twice"
             raise self.refuse(SyntaxRefused, what, node, "write one list of types")
-        types = [QUANTISED.get(s.name) or self.scalar(s) for s in node.types]
+        types = [self.format(s) for s in node.types]
         try:
             return with_storage(program, {node.name: types})
         except LiftError as error:
             what, *why = str(error).split("\n  ")
             raise self.refuse(type(error), what, node, *why) from None
+
+    def format(self, node: ScalarSyntax) -> Format:
+        """A storage type or quantised format; another scalar type is refused for a value."""
+        if node.name not in QUANTISED and node.name not in SCALARS:
+            known = (*map(str, STORAGE), *QUANTISED)
+            raise self.unknown("storage format", node.name, node, known)
+        return QUANTISED.get(node.name) or self.scalar(node)
 
     def declare(self, node: SizeSyntax) -> None:
         """Declare a size."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from liftpy.errors import InternalError, LiftError, SyntaxRefused, TypeRefused, UnknownName, a_few
+from liftpy.ir.formats import QUANTISED
 from liftpy.ir.nat import INDEX, Nat, greatest, least, nat, var
 from liftpy.ir.primitive import Primitive
 from liftpy.ir.types import SCALARS, ArrayType, ScalarType, TupleType, Type, VectorType
@@ -91,6 +92,10 @@ class SizeElaborator:
 
     def scalar(self, node: ScalarSyntax) -> ScalarType:
         """A scalar type."""
+        if node.name in QUANTISED:
+            what = f"`{node.name}` is not a type but a format in which a parameter may be stored"
+            why = f"write f32, and declare it before `def`: storage NAME: {node.name}"
+            raise self.refuse(UnknownName, what, node, why)
         if node.name not in SCALARS:
             raise self.unknown("type", node.name, node, SCALARS)
         return SCALARS[node.name]

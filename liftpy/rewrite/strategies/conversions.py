@@ -9,8 +9,8 @@ becomes
 
     map(f32)(xs) |> slide |> map(window -> window |> map(x -> f(x)))
 
-A conversion is moved out of maps and folds and past the layouts that they read, up to padding.
-Then a stage may store what is converted, and a copy of a tile converts each number once (Anderson
+A conversion is moved out of maps and folds and past the layouts that they read, up to padding. A
+stage may then store the converted array, and a copy of a tile converts each number once (Anderson
 and Gregg's flyte blocking, 2016).
 """
 
@@ -57,12 +57,12 @@ def widens(expr: Expr) -> bool:
 
 
 def is_number_or_array(conversion: Test) -> Test:
-    """A conversion of a number, or of all numbers of an array."""
+    """A test that also accepts an array of which all numbers are converted."""
     return lambda expr: conversion(expr) or converts_array(expr, conversion)
 
 
 def stored_numbers_widened(expr: Expr) -> Result:
-    """Convert the stored numbers that functions compute with before these; fails if none are."""
+    """Move conversions of stored numbers out of functions; fails if no function converts one."""
     result = conversions_outside(is_number_or_array(widens))(expr)
     if isinstance(result, Success) and not result.steps:
         return Failure("stored_numbers_widened", "no function converts a stored number")
@@ -110,7 +110,7 @@ def conversions_outside(is_moved: Test) -> Strategy:
 def further(expr: Expr, path: Path) -> Success | None:
     """Move the conversion at a path one step; None if no law permits it.
 
-    It is not moved past padding: the padded array is what a stage stores.
+    Padding stops it, since a stage stores the padded array.
     """
     (source,) = children(at(expr, path))[:1]
     if is_variable(source):
@@ -128,7 +128,7 @@ def further(expr: Expr, path: Path) -> Success | None:
 
 
 def out_of_function(expr: Expr, path: Path) -> Strategy | None:
-    """Move an array out of the function from whose parameter it is made; None if there is none."""
+    """The strategy that moves an array out of the function whose parameter it reads, if any."""
     source = children(at(expr, path))[0]
     for depth in reversed(range(len(path))):
         place, call = path[:depth], at(expr, path[:depth])
@@ -142,7 +142,7 @@ def out_of_function(expr: Expr, path: Path) -> Strategy | None:
 
 
 def before(call: FunCall, parts: Path, place: Path) -> Strategy:
-    """Compute a component of the elements that a map or fold reads before it."""
+    """The strategy that computes a component of the elements of a map or fold before it."""
     kind = "map" if isinstance(call.fun, Map) else "reduce"
     if kind == "map" and len(zipped(call.args[0])) > len(SIDES):
         return rule("map_of_zip_of_three")

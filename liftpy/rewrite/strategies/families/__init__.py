@@ -123,7 +123,7 @@ CHOICES = {
     "winograd_points": "the points of F(m, r)",
     "axes": "whether windows are folded one axis after the other",
     "chunks": "whether chunks divide the reduction, or zeros fill the last one",
-    "widen": "copy: stored numbers are converted in the copy of a tile, not at each use",
+    "widen": "copy: stored numbers are converted once, as a tile is copied, not at each use",
     "buffers": "the number of buffers to which chunks are copied in turn",
     "parts": "whether reductions are cut into parts, whose results another kernel reduces",
     "steps": "the number of halvings in a tree",

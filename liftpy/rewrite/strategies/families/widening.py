@@ -17,24 +17,25 @@ WIDEN, COPY = "widen", "copy"
 
 @dataclass(frozen=True)
 class Widening:
-    """The form of a stage, and that of the stage with its stored numbers converted first.
+    """The forms of a stage: as it is, and with its stored numbers converted first.
 
     With `widen=copy`, a copy of a tile converts each number once, and the tile takes the memory of
     the converted numbers. Without the choice, it holds them as they are stored, and each use
-    converts them. A family that cannot hold them as they are stored has no such form.
+    converts them. `stored` is None if the family matches only the
+    converted stage.
     """
 
     stored: Form | None
     converted: Form
 
     def choices(self) -> Iterator[Choices]:
-        """Those of the form, then `widen=copy` with those of the other."""
+        """The choices of `stored`, then those of `converted` with `widen=copy`."""
         if self.stored is not None:
             yield from self.stored.choices()
         yield from (((WIDEN, COPY), *words) for words in self.converted.choices())
 
     def inside(self, memory: str) -> Iterator[Choices]:
-        """Those of the form as it is stored, if it has one."""
+        """The choices of `stored` inside a block; none without it."""
         if self.stored is not None:
             yield from self.stored.inside(memory)
 
@@ -43,7 +44,7 @@ class Widening:
         return self.form(choices).parameters(choices)
 
     def strategy(self, choices: dict[str, str], sizes: dict[str, Parameter]) -> Strategy:
-        """That of the form that the choices select, after the conversions."""
+        """The strategy of the selected form; with `widen=copy`, conversions are moved first."""
         made = self.form(choices).strategy(choices, sizes)
         return seq(stored_numbers_widened, made) if WIDEN in choices else made
 
@@ -53,7 +54,7 @@ class Widening:
 
 
 def with_widening(match: Callable[[Program], Form | str]) -> Callable[[Program], Form | str]:
-    """A family's `match` that also finds the form of a stage with its stored numbers converted."""
+    """Extend a family's `match` to the stage with its stored numbers converted."""
 
     def both(program: Program) -> Form | str:
         found = match(program)
