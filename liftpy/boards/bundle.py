@@ -122,8 +122,8 @@ def check_types(program: Program) -> None:
     if stored:
         names = ", ".join(sorted(map(str, stored)))
         raise ArgumentRefused(
-            f"{program.name} uses {names}, but bundles do not support storage types: "
-            "measure it on an attached device, or export a program without them"
+            f"{program.name} uses {names}, but bundles do not support storage types or quantised "
+            "formats: measure it on an attached device, or export a program without them"
         )
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from liftpy.errors import TypeRefused, UnknownName
 from liftpy.ir.call import FunCall
 from liftpy.ir.expr import Expr, Tuple
-from liftpy.ir.formats import GROUP, Format, Quantised
+from liftpy.ir.formats import GROUP, QUANTISED, Format, Quantised
 from liftpy.ir.function import Lambda
 from liftpy.ir.program import Program
 from liftpy.ir.types import F32, STORAGE, ArrayType, Type
@@ -83,7 +83,7 @@ def check_types(program: Program, name: str, t: Type, types: Sequence[Format]) -
             raise TypeRefused(
                 f"{name} of {program.name} cannot be stored as {wanted}\n"
                 f"  its elements are {scalar}, which {wanted} does not store\n"
-                f"  use one of {', '.join(fitting)}"
+                f"  use one of {', '.join((*fitting, *(QUANTISED if scalar == F32 else ())))}"
             )
 
 

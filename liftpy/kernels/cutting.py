@@ -363,7 +363,9 @@ class Cutter:
         out = Param(expr.name, t)
         by: dict[Param, Expr] = {expr: out}
         self.cuts = [(out if p == expr else p, substitute(v, by)) for p, v in self.cuts]
-        self.known = {v: out if p == expr else p for v, p in self.known.items()}
+        pairs = self.known.items()
+        self.known = {substitute(v, by): out if p == expr else p for v, p in pairs}
+        self.partial = {out if p == expr else p for p in self.partial}
         self.lets = {p: out if v == expr else v for p, v in self.lets.items()}
         return out
 

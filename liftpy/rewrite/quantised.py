@@ -95,7 +95,8 @@ def scale_of(row: Expr, form: Quantised) -> Expr:
         most = folded(each(row, lambda v: op("abs", v)), "max")
         return op("/", op("max", most, number(LEAST)), number(127))
     low, high = ends(row)
-    return op("/", op("max", op("-", high, low), number(LEAST)), number(255))
+    parts = (op("/", end, number(255)) for end in (high, low))  # the range may exceed f32
+    return op("max", op("-", *parts), number(LEAST / 255))
 
 
 def zero_of(row: Expr, scale: Expr, form: Quantised) -> Expr:

@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liftpy.errors import ArgumentRefused, UnknownName
-from liftpy.ir.formats import QUANTISED, Format
+from liftpy.ir.formats import QUANTISED, Format, Quantised
 from liftpy.ir.program import Program
 from liftpy.ir.scalar_types import RECORDS, ScalarRecord
 from liftpy.ir.storing import with_storage as permitted
 from liftpy.ir.types import SCALARS, STORAGE, ScalarType
 from liftpy.language.entry import entry
 
-StorageTypes: TypeAlias = str | ScalarType | Sequence[str | ScalarType]
+StorageTypes: TypeAlias = str | Format | Sequence[str | Format]
 StorageLike: TypeAlias = Mapping[str, StorageTypes]
-"""Storage types of values by their names, as a user gives them."""
+"""Storage formats of values by their names, as a user gives them."""
 
 FORMATS: dict[str, Format] = {**SCALARS, **QUANTISED}
 """Types and quantised formats by name; `ir/storing.py` checks whether one fits a value."""
@@ -139,7 +139,7 @@ def types_of(given: StorageTypes) -> list[Format]:
     """The formats that a user gave as types or names; UnknownName for a name of no format."""
     several = given.split(",") if isinstance(given, str) else given
     found: list[Format] = []
-    for one in [several] if isinstance(several, ScalarType) else several:
+    for one in [several] if isinstance(several, ScalarType | Quantised) else several:
         name = str(one).strip()
         if name not in FORMATS:
             types, quantised = ", ".join(map(str, STORAGE)), ", ".join(QUANTISED)
