@@ -27,6 +27,7 @@ from liftpy.loops.nest import (
     too_long,
 )
 from liftpy.loops.regular import is_unrolled, regular
+from liftpy.loops.selecting import selected
 from liftpy.loops.substitute import Substitution
 from liftpy.primitives import ToSubgroup
 from liftpy.views.terms import OfWorkItem, Term, Variable
@@ -56,7 +57,11 @@ def _unrolled(nest: Nest, over_registers: frozenset[str], kept: frozenset[str]) 
     unroller = Unroller(nest.kernel, Substitution(nest.read, noted), over_registers, kept)
     body = unroller.block(nest.body)
     counted = unroller.counters | kept
-    if over_registers - counted and (left := indexing(terms_in(body)) - kept):
+    ids = indexing(terms_in(body)) - kept if over_registers - counted else frozenset[str]()
+    if ids and not any(name.startswith(DATA_INDEX) for name in ids):
+        by_id = selected(replace(nest, body=body, noted=frozenset(noted)), ids)
+        body, noted = by_id.body, set(by_id.noted)
+    if ids and (left := indexing(terms_in(body)) - kept):
         if any(name.startswith(DATA_INDEX) for name in left):
             message = (
                 "a data-dependent index cannot select among values computed in registers: "

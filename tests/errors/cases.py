@@ -345,7 +345,8 @@ LOWERED = {
     "row |> take(2) |> mapLcl(0, x => x), row |> split(3) |> reduceSeq((acc, part) => "
     "zip(acc, part) |> mapLcl(0, (x, y) => x + y), row |> take(3) |> mapLcl(0, x => x)) "
     "|> mapLcl(0, x => x)))",
-    "private_memory_by_id": "ys |> mapSeq(x => x * 2) |> toPrivate |> mapGlb(0, x => x + 1)",
+    "private_memory_by_id": "xss |> mapWrg(0, row => generate(65, i => 1f32) "
+    "|> mapSeq(x => x * 2) |> toPrivate |> mapLcl(0, x => x + 1))",
     "global_memory_of_a_group": "xss |> mapWrg(0, row => row |> mapLcl(0, x => x * 2) |> toGlobal "
     "|> slide(2, 1) |> mapLcl(0, w => w |> reduceSeq(add, 0)))",
     "global_memory_of_each_lane": "ys |> asVector(4) |> mapGlb(0, v => v |> reduceVec((a, x) => "
