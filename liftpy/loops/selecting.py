@@ -6,6 +6,7 @@ read the element at its own id: it compares the id with the indices of the eleme
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,7 @@ from liftpy.views.access import AccessReader, scalars_of
 from liftpy.views.terms import FromIndex, Load, Term
 
 MOST = 64
-"""The most registers among which an id may choose."""
+"""The most registers among which the ids in an index may choose."""
 
 
 def selected(nest: Nest, ids: frozenset[str]) -> Nest:
@@ -28,8 +29,7 @@ def selected(nest: Nest, ids: frozenset[str]) -> Nest:
     """
     loads = list(private_loads(terms_in(nest.body)))
     filled = {name for load in private_loads(targets(nest.body)) for name in load.index.names()}
-    read = [a for load in loads for a in load.index.atoms() if isinstance(a, Var) and a.name in ids]
-    if not ids.isdisjoint(filled) or not all(map(is_short, read)):
+    if not ids.isdisjoint(filled) or any(choices(load, ids) > MOST for load in loads):
         return nest
     selection = Selection(nest.read, ids, {})
     body = selection.block(nest.body)
@@ -45,9 +45,10 @@ def targets(statements: Iterable[Statement]) -> Iterable[Term]:
             yield from targets(s.body)
 
 
-def is_short(variable: Var) -> bool:
-    """Whether an id has at most `MOST` values, from 0."""
-    return variable.low == 0 and variable.high is not None and variable.high < MOST
+def choices(load: Load, ids: frozenset[str]) -> float:
+    """How many registers a read would be compared with; infinite if an id has no range from 0."""
+    read = (a for a in load.index.atoms() if isinstance(a, Var) and a.name in ids)
+    return math.prod(math.inf if a.low != 0 or a.high is None else a.high + 1 for a in read)
 
 
 @dataclass

@@ -47,3 +47,8 @@ def test_no_more_registers_are_compared_than_the_most() -> None:
     compile_program(lowered(LONG.format(n=MOST)))
     with pytest.raises(TypeRefused, match="private memory cannot be indexed by gid0"):
         compile_program(lowered(LONG.format(n=MOST + 1)))
+    square = """
+        def p(xss: [9][9]f32) = xss |> mapSeq(mapSeq(x => x + 1)) |> toPrivate
+          |> mapGlb(1, mapGlb(0, x => x * 3))"""
+    with pytest.raises(TypeRefused, match="private memory cannot be indexed by gid0, gid1"):
+        compile_program(lowered(square))
