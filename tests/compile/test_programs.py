@@ -436,9 +436,6 @@ REFUSED = {
         ys |> mapSeq(y => y * x) |> toLocal |> reduceSeq(add, 0)))""",
     "toLocal under mapGlb": """ys |> mapGlb(0, x =>
         ys |> mapSeq(y => y * x) |> toLocal |> reduceSeq(add, 0))""",
-    "toPrivate read by mapGlb": "ys |> mapSeq(x => x * 2) |> toPrivate |> mapGlb(0, x => x + 1)",
-    "toPrivate read by mapLcl": """xss |> mapWrg(0, row =>
-        row |> mapSeq(x => x * 2) |> toPrivate |> mapLcl(0, x => x + 1))""",
     "mapGlb read at the root": "ys |> mapGlb(0, x => x * 2) |> slide(3, 1)",
     "mapGlb read by mapGlb": """ys |> mapGlb(0, x => x * 2) |> slide(3, 1)
         |> mapGlb(0, w => w |> reduceSeq(add, 0))""",
