@@ -30,12 +30,17 @@ class Quantised:
         return self.name
 
     @property
+    def steps(self) -> int:
+        """The steps of the integers in the largest magnitude, or in the range with `u8`."""
+        return 127 if self.integer == I8 else 255
+
+    @property
     def spacing(self) -> float:
         """The largest distance between neighbouring values, relative to the largest magnitude.
 
         With `u8`, the range is up to twice the largest magnitude.
         """
-        return 1 / 127 if self.integer == I8 else 2 / 255
+        return (1 if self.integer == I8 else 2) / self.steps
 
 
 QUANTISED = {

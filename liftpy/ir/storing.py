@@ -100,7 +100,8 @@ def check_quantised(program: Program, name: str, t: ArrayType, wanted: Quantised
         )
     if all(p.name != name for p in program.params):
         raise TypeRefused(
-            f"{what}\n  its scales depend on all of its numbers, which f32 would hold first\n"
+            f"{what}\n  its scales depend on all of its numbers, which would have to be stored "
+            "in f32 first\n"
             "  quantise a parameter, or store this value in a storage type such as bf16"
         )
     if wanted.shared == "group" and length.constant is None:

@@ -357,8 +357,9 @@ class Cutter:
 
         `t` writes the same lengths differently: they are equal for all sizes that the space admits.
         """
-        made = {p for p, _ in self.cuts} - self.loops.keys()
-        if not isinstance(expr, Param) or expr.type == t or expr not in made:
+        if not isinstance(expr, Param) or expr.type == t or expr in self.loops:
+            return expr
+        if all(p != expr for p, _ in self.cuts):
             return expr
         out = Param(expr.name, t)
         by: dict[Param, Expr] = {expr: out}

@@ -17,7 +17,7 @@ from liftpy.ir.nat import nat
 from liftpy.ir.primitive import Get, ScalarOp
 from liftpy.ir.types import F32, I8, ArrayType
 from liftpy.primitives import Join, Map, Reduce, Split, Zip
-from liftpy.rewrite.strategies.shapes import array_type
+from liftpy.rewrite.strategies.shapes import array_type, rank
 
 LEAST = 1e-30
 """The least magnitude or range from which a scale is computed: that of zeros is not 0."""
@@ -58,7 +58,7 @@ def quantised(param: Param, form: Quantised, name: Callable[[str], str]) -> tupl
 
 def in_rows(param: Param, form: Quantised) -> tuple[Expr, int]:
     """The parameter in rows that share a scale, and the number of dimensions outside a row."""
-    dimensions = rank(param)
+    dimensions = rank(param.type)
     if form.shared == "group":
         return over(dimensions - 1, lambda x: call(Split(nat(GROUP)), x), param), dimensions
     if is_one_row(param, form):
@@ -69,34 +69,26 @@ def in_rows(param: Param, form: Quantised) -> tuple[Expr, int]:
 def as_written(numbers: Expr, param: Param, form: Quantised) -> Expr:
     """The numbers of rows in the shape of the parameter."""
     if form.shared == "group":
-        return over(rank(param) - 1, joined, numbers)
+        return over(rank(param.type) - 1, joined, numbers)
     return joined(numbers) if is_one_row(param, form) else numbers
 
 
 def is_one_row(param: Param, form: Quantised) -> bool:
     """Whether all numbers share a scale; a vector is a single row."""
-    return form.shared == "one" or rank(param) == 1
-
-
-def rank(param: Param) -> int:
-    """The number of dimensions."""
-    dimensions, t = 0, param.type
-    while isinstance(t, ArrayType):
-        dimensions, t = dimensions + 1, t.element
-    return dimensions
+    return form.shared == "one" or rank(param.type) == 1
 
 
 # --- numbers --------------------------------------------------------------------------------------
 
 
 def scale_of(row: Expr, form: Quantised) -> Expr:
-    """The largest magnitude over 127, or the range, which contains 0, over 255."""
+    """The largest magnitude, or the range, which contains 0, over the number of steps."""
     if form.integer == I8:
         most = folded(each(row, lambda v: op("abs", v)), "max")
-        return op("/", op("max", most, number(LEAST)), number(127))
+        return op("/", op("max", most, number(LEAST)), number(form.steps))
     low, high = ends(row)
-    parts = (op("/", end, number(255)) for end in (high, low))  # the range may exceed f32
-    return op("max", op("-", *parts), number(LEAST / 255))
+    parts = (op("/", end, number(form.steps)) for end in (high, low))  # the range may exceed f32
+    return op("max", op("-", *parts), number(LEAST / form.steps))
 
 
 def zero_of(row: Expr, scale: Expr, form: Quantised) -> Expr:

@@ -107,7 +107,7 @@ class ProgramElaborator(Elaborator):
             raise self.refuse(type(error), what, node, *why) from None
 
     def format(self, node: ScalarSyntax) -> Format:
-        """A storage type or quantised format; another scalar type is refused for a value."""
+        """A format by its name; one that does not fit the value is refused later."""
         if node.name not in QUANTISED and node.name not in SCALARS:
             known = (*map(str, STORAGE), *QUANTISED)
             raise self.unknown("storage format", node.name, node, known)

@@ -94,7 +94,7 @@ class SizeElaborator:
         """A scalar type."""
         if node.name in QUANTISED:
             what = f"`{node.name}` is not a type but a format in which a parameter may be stored"
-            why = f"write f32, and declare it before `def`: storage NAME: {node.name}"
+            why = f"give it the type f32, and declare `storage NAME: {node.name}` before `def`"
             raise self.refuse(UnknownName, what, node, why)
         if node.name not in SCALARS:
             raise self.unknown("type", node.name, node, SCALARS)
